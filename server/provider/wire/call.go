@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,7 +103,7 @@ func (p *Peer) Notify(method string, params any) error {
 // Whether the request is still open on the other side is the caller's to know.
 // Errors: [*ClosedError], [*WriteError], or an encoding error.
 func (p *Peer) Reply(id RawID, result any) error {
-	raw, err := json.Marshal(result)
+	raw, err := encode(result)
 	if err != nil {
 		return fmt.Errorf("wire: encode result: %w", err)
 	}
@@ -116,7 +117,7 @@ func (p *Peer) ReplyError(id RawID, code int, message string) error {
 
 // Refuse is [Peer.ReplyError] with data. Errors: as Reply.
 func (p *Peer) Refuse(id RawID, e *Error) error {
-	raw, err := json.Marshal(e)
+	raw, err := encode(e)
 	if err != nil {
 		return fmt.Errorf("wire: encode error: %w", err)
 	}
@@ -146,7 +147,7 @@ func encodeParams(method string, params any) (json.RawMessage, error) {
 	if params == nil {
 		return nil, nil
 	}
-	raw, err := json.Marshal(params)
+	raw, err := encode(params)
 	if err != nil {
 		return nil, fmt.Errorf("wire: encode params of %s: %w", method, err)
 	}
@@ -154,4 +155,15 @@ func encodeParams(method string, params any) (json.RawMessage, error) {
 		return nil, ErrParams
 	}
 	return raw, nil
+}
+
+// encode is json.Marshal without the escapes that only web pages need.
+func encode(v any) (json.RawMessage, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
