@@ -1,12 +1,10 @@
 package proc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"sync"
 	"syscall"
 	"time"
@@ -55,9 +53,12 @@ type Exit struct {
 	Signal syscall.Signal // 0 if it exited by itself
 	// Err is nil for exit code 0. It is [ErrRunning] before the end.
 	Err error
-	// Killed are descendants that outlived the child outside of its group and
-	// were ended by the marker.
-	Killed []int
+	// Swept are descendants that had left the group and were ended by their
+	// run marker (Linux only).
+	Swept []int
+	// Survivors are members of the group that even SIGKILL did not end in
+	// time, as happens to a process that hangs in the kernel (Linux only).
+	Survivors []int
 }
 
 // String is for people: "exit 0", "exit 3", "signal: killed".
@@ -92,23 +93,18 @@ type Process struct {
 	tail   *tail
 
 	mu     sync.Mutex // signals and reaping exclude each other
-	reaped bool
-	exit   Exit
+	reaped bool       // the pid may belong to someone else from here on
 
-	stop   sync.Once
-	exited chan struct{} // the child itself is gone; its group may not be
-	done   chan struct{}
+	exit Exit // written before done is closed, read after
+	term sync.Once
+	done chan struct{}
 }
-
-// Start starts the child. Stdout must be read by the caller to its end, or the
-// child blocks when the pipe is full.
-func Start(cfg Config) (*Process, error) { panic("unwritten") }
 
 // PID is the process id of the child and the id of its group.
 func (p *Process) PID() int { return p.pid }
 
 // Stdin is the child's input. It supports SetWriteDeadline. Close is the
-// child's end of input; closing twice is harmless.
+// child's end of input; closing twice is harmless. It is closed at the end.
 func (p *Process) Stdin() *os.File { return p.stdin }
 
 // Stdout is the child's output. It ends (io.EOF) after the child has exited and
@@ -132,42 +128,3 @@ func (p *Process) Exit() Exit {
 		return Exit{Code: -1, Err: ErrRunning}
 	}
 }
-
-// Stop walks the ladder: close stdin, wait StdinGrace, SIGTERM to the group,
-// wait TermGrace, SIGKILL to the group, wait KillGrace. It returns as soon as
-// Done closes; the error is nil or [ErrStuck]. When ctx ends, the ladder goes
-// straight to SIGKILL. Calls at the same time share one ladder.
-func (p *Process) Stop(ctx context.Context) (Exit, error) { panic("unwritten") }
-
-// Kill sends SIGKILL to the whole group now. It does not wait.
-func (p *Process) Kill() { panic("unwritten") }
-
-// Signal sends a signal to the whole group; nothing happens after the end.
-func (p *Process) Signal(sig syscall.Signal) error { panic("unwritten") }
-
-// Sweep ends every process of this user whose environment carries OwnerEnv with
-// exactly this value, and returns their ids. It spares this process and its
-// ancestors. Call it at daemon start, after the lock on the data directory is
-// held and before any child is started. Where processes cannot be inspected
-// (other than Linux) the error is errors.ErrUnsupported.
-func Sweep(owner string) (killed []int, err error) { panic("unwritten") }
-
-// Environ builds a child's environment: the variables of lookup that allow
-// names ("LC_*" stands for all with that prefix), then set on top.
-func Environ(allow, environ []string, set map[string]string) []string { panic("unwritten") }
-
-// LookPath finds an installed command line tool: the variable
-// TURNKEEPER_<NAME>_BIN, then PATH, then the usual places beyond it, then
-// extra (directories; "~/" is the home directory).
-func LookPath(name string, env func(string) string, extra ...string) (string, error) {
-	panic("unwritten")
-}
-
-type (
-	drainPipe struct{ io.ReadCloser }
-	tail      struct{}
-)
-
-func (*tail) String() string { return "" }
-
-var _ = exec.Command
