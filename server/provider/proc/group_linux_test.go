@@ -133,7 +133,7 @@ func TestChildOutlivesTheCallingThread(t *testing.T) {
 	got := make(chan result)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
-		p, err := Start(Config{Path: self(), Env: []string{roleEnv + "=echo"}})
+		p, err := Start(Config{Path: self(), Env: []string{roleEnv + "=echo", fastExit}})
 		got <- result{p, unix.Gettid(), err}
 	}()
 	r := <-got
@@ -235,7 +235,7 @@ func TestNoDescriptorLeaks(t *testing.T) {
 		return len(d)
 	}
 	run := func() {
-		p, err := Start(Config{Path: self(), Env: []string{roleEnv + "=echo"}})
+		p, err := Start(Config{Path: self(), Env: []string{roleEnv + "=echo", fastExit}})
 		if err != nil {
 			t.Fatal(err)
 		}

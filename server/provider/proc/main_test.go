@@ -74,7 +74,7 @@ func play(role string) {
 		os.NewFile(3, "ready").Close()
 		forever()
 	case "daemon": // starts a child of its own and waits to be killed
-		p, err := Start(Config{Path: self(), Env: []string{roleEnv + "=stubborn"}, Owner: os.Getenv("TEST_OWNER")})
+		p, err := Start(Config{Path: self(), Env: []string{roleEnv + "=stubborn", fastExit}, Owner: os.Getenv("TEST_OWNER")})
 		if err != nil {
 			panic(err)
 		}
