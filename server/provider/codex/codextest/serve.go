@@ -42,7 +42,8 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	thread := cmp.Or(r.Header.Get("thread-id"), r.Header.Get("session-id"), body.CacheKey)
+	// Not session-id: a child's is its root's.
+	thread := cmp.Or(r.Header.Get("thread-id"), body.CacheKey)
 	req, seq, reply := m.admit(Request{Thread: thread, Header: r.Header.Clone(), Body: raw},
 		func() string { return agentName(r.Header, body.Input) })
 
