@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -208,5 +209,58 @@ func TestTail(t *testing.T) {
 	}
 	if tail.String() != "jklm" || cap(tail.buf) > 64 {
 		t.Errorf("tail %q, capacity %d", tail, cap(tail.buf))
+	}
+}
+
+func TestDrainIsBounded(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	io.WriteString(w, strings.Repeat("x", 100))
+	d := &drainPipe{file: r, left: 10}
+	d.drain()
+	if n, err := d.Read(nil); n != 0 || err != nil {
+		t.Errorf("empty read: %d, %v", n, err)
+	}
+	// As when the reader meets the flag before the deadline is set.
+	d.file.SetReadDeadline(time.Now())
+	if b, err := io.ReadAll(d); string(b) != "xxxxxxxxxx" || err != nil {
+		t.Errorf("read %q, %v", b, err)
+	}
+}
+
+func TestCloseUnblocksTheReader(t *testing.T) {
+	p := start(t, "stubborn")
+	_, rest := ready(t, p)
+	got := make(chan error)
+	go func() {
+		_, err := rest.ReadByte()
+		got <- err
+	}()
+	p.Stdout().Close()
+	if err := <-got; !errors.Is(err, os.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The way of systems that cannot wait without collecting.
+func TestCollectThenKill(t *testing.T) {
+	cmd := exec.Command(self())
+	cmd.Env = []string{roleEnv + "=fail", fastExit}
+	cmd.SysProcAttr = attributes()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{pid: cmd.Process.Pid}
+	if err := p.collectThenKill(cmd); err == nil || !p.reaped {
+		t.Errorf("error %v, reaped %v", err, p.reaped)
+	}
+	if e := exitOf(cmd.ProcessState, nil); e.Code != 3 {
+		t.Errorf("exit %+v", e)
+	}
+	if e := exitOf(nil, os.ErrInvalid); e.Code != -1 || !errors.Is(e.Err, os.ErrInvalid) {
+		t.Errorf("without a state: %+v", e)
 	}
 }
