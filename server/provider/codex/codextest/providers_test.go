@@ -5,6 +5,8 @@ package codextest
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -71,8 +73,9 @@ func startServer(t *testing.T, place Place) *appServer {
 
 func (s *appServer) handle(f wire.Frame) {
 	if f.Kind == wire.KindRequest {
-		s.ReplyError(f.ID, wire.CodeMethodNotFound, "not in this test")
-		return
+		if err := s.Reply(f.ID, map[string]string{"decision": "accept"}); err != nil {
+			s.t.Errorf("%s: %v", f.Method, err)
+		}
 	}
 	n := note{method: f.Method}
 	if err := json.Unmarshal(f.Params, &n); err != nil {
@@ -221,6 +224,30 @@ func TestRealFailures(t *testing.T) {
 			thread, _ := s.begin(ctx, place, "Try")
 			if end := s.find(ctx, "end of turn", ends(thread)); end.Turn.Status != "failed" {
 				t.Errorf("turn %s", end.Turn.Status)
+			}
+		})
+	}
+}
+
+// A child of each version asks, and what it asked for is done.
+func TestRealApproval(t *testing.T) {
+	for _, v := range []Version{V1, V2} {
+		t.Run(v.String(), func(t *testing.T) {
+			ctx := limit(t)
+			model := NewModel(t, Script{
+				"root": {{v.Spawn("call_spawn", "a", "do the task")}, {v.Wait("call_wait", "call_spawn")}, {Say("Root done.")}},
+				"a":    {{AskShell("call_touch", "touch made.txt", "May I?")}, {Say("Child done.")}},
+			})
+			place := Home(t, Options{BaseURL: model.BaseURL(), V2: v == V2, Approval: "on-request", Sandbox: "read-only"})
+			s := startServer(t, place)
+			root, _ := s.begin(ctx, place, "Use one sub-agent")
+			ask := s.find(ctx, "approval", func(n note) bool { return n.method == "item/commandExecution/requestApproval" })
+			s.find(ctx, "end of turn", ends(root))
+			if ask.ThreadID != model.Thread("a") {
+				t.Errorf("thread %s asked, the child is %s", ask.ThreadID, model.Thread("a"))
+			}
+			if _, err := os.Stat(filepath.Join(place.Work, "made.txt")); err != nil {
+				t.Error(err)
 			}
 		})
 	}
