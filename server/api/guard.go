@@ -1,0 +1,149 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/turnkeeper/turnkeeper/server/agent"
+)
+
+type requestIDKey struct{}
+
+// requestID names one request in the log and in its problem.
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// guard is every door in front of the mux, outermost first.
+func (a *API) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := rand.Text()
+		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		h := w.Header()
+		h.Set("X-Request-Id", id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		rec := &recorder{ResponseWriter: w}
+		done := a.metrics.begin()
+		defer func() {
+			if v := recover(); v != nil {
+				a.recovered(rec, r, v)
+			}
+			done(r, rec.status)
+		}()
+		if p := a.refuse(rec, r); p != nil {
+			p.write(rec, r)
+			return
+		}
+		who := a.auth.identify(r)
+		r = r.WithContext(withPrincipal(r.Context(), who))
+		if who.kind == byNobody && needsToken(r) {
+			h.Set("WWW-Authenticate", `Bearer realm="turnkeeper"`)
+			newProblem(codeUnauthorized, "Send the daemon's token as a bearer token, or sign in with \"turnkeeper open\".").write(rec, r)
+			return
+		}
+		next.ServeHTTP(rec, r)
+	})
+}
+
+// refuse looks at what can be judged before the request is understood.
+func (a *API) refuse(w http.ResponseWriter, r *http.Request) *Problem {
+	if !a.origins.host(r) {
+		return newProblem(codeHost, fmt.Sprintf("This daemon does not answer to the name %q; add it to the allowed hosts if it should.", r.Host))
+	}
+	if !a.origins.request(r) {
+		return newProblem(codeOrigin, "The request comes from a page of another site.")
+	}
+	limit := bodyLimit(r)
+	if r.ContentLength > limit {
+		w.Header().Set("Connection", "close") // nobody reads the rest
+		return newProblem(codeBodyTooLarge, fmt.Sprintf("The body has %d bytes; %d are allowed here.", r.ContentLength, limit))
+	}
+	if r.ContentLength != 0 && !isJSON(r.Header.Get("Content-Type")) {
+		w.Header().Set("Connection", "close")
+		return newProblem(codeMediaType, "A body must be application/json.")
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limit+1) // huma refuses at limit; this ends the connection
+	return nil
+}
+
+// bodyLimit is the largest body that any operation at this path takes; the operation's
+// own limit is huma's to hold.
+func bodyLimit(r *http.Request) int64 {
+	if strings.HasSuffix(r.URL.Path, "/messages") || strings.HasSuffix(r.URL.Path, "/agent-sessions") {
+		return messageBody
+	}
+	return defaultBody
+}
+
+func isJSON(contentType string) bool {
+	t, params, err := mime.ParseMediaType(contentType)
+	charset := params["charset"]
+	return err == nil && t == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
+}
+
+// needsToken: everything below /v1 does. The stream tells its refusal with a close code,
+// which a page can read, so it asks for the token itself.
+func needsToken(r *http.Request) bool {
+	p := r.URL.Path
+	if p == "/v1" || strings.HasPrefix(p, "/v1/") {
+		return !isStream(r)
+	}
+	return p == "/metrics" && !fromLoopback(r)
+}
+
+func isStream(r *http.Request) bool {
+	return strings.HasSuffix(r.URL.Path, "/events/stream") && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+func (a *API) recovered(w *recorder, r *http.Request, v any) {
+	if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
+		panic(v)
+	}
+	a.log.ErrorContext(r.Context(), "panic in a request", "requestId", requestID(r.Context()),
+		"method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	if w.status == 0 {
+		newProblem(agent.CodeInternal, "Something failed inside the daemon; its log has the details under this request id.").write(w, r)
+	}
+}
+
+// logProblem keeps what the answer does not show.
+func (a *API) logProblem(ctx context.Context, op string, p *Problem) {
+	level := slog.LevelDebug
+	if p.Status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	a.log.Log(ctx, level, "request refused", "requestId", p.RequestID, "operation", op,
+		"status", p.Status, "code", p.Code, "detail", p.Detail, "cause", p.cause)
+}
+
+// recorder remembers the status for the log and the metrics. Unwrap keeps hijacking and
+// deadlines working.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

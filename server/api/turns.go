@@ -1,0 +1,99 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/turnkeeper/turnkeeper/server/agent"
+)
+
+// OperationAnswer is the answer of a command that goes on in the background.
+type OperationAnswer struct {
+	Operation agent.Operation `json:"operation"`
+}
+
+func (a *API) registerTurns() {
+	register(a, huma.Operation{
+		OperationID: "listTurns", Method: http.MethodGet, Path: pathSession + "/turns", Tags: []string{tagTurns},
+		Summary: "List the turns of a session, newest first",
+	}, a.listTurns)
+	register(a, huma.Operation{
+		OperationID: "getTurn", Method: http.MethodGet, Path: pathTurn, Tags: []string{tagTurns},
+		Summary: "Read one turn",
+	}, a.getTurn)
+	register(a, huma.Operation{
+		OperationID: "getTurnGate", Method: http.MethodGet, Path: pathTurn + "/gate", Tags: []string{tagTurns},
+		Summary:     "Say why a turn is still open",
+		Description: "Of a root turn: the retained outcome of the main agent, every agent below it that has not ended and what it waits for, and an expected continuation with its deadline.",
+	}, a.getGate)
+	register(a, huma.Operation{
+		OperationID: "cancelTurn", Method: http.MethodPost, Path: pathTurn + "/cancel", Tags: []string{tagTurns},
+		DefaultStatus: http.StatusAccepted,
+		Summary:       "Stop a turn and every turn below it",
+		Description:   "202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200, and nothing has changed.",
+	}, a.cancelTurn, answer{http.StatusOK, "The turn had settled already; nothing has changed", reflect.TypeFor[OperationAnswer]()})
+	register(a, huma.Operation{
+		OperationID: "getOperation", Method: http.MethodGet, Path: pathWorkspace + "/operations/{operationID}", Tags: []string{tagOperations},
+		Summary: "Read one operation",
+	}, a.getOperation)
+}
+
+func (a *API) listTurns(ctx context.Context, in *struct {
+	SessionPath
+	Cursor string `query:"cursor" maxLength:"1000" doc:"nextCursor of the page before"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+},
+) (*out[agent.TurnPage], error) {
+	page, err := a.deps.Reader.Turns(ctx, in.Workspace, in.Session, in.Cursor, in.Limit)
+	page.Items = some(page.Items)
+	return &out[agent.TurnPage]{page}, err
+}
+
+func (a *API) getTurn(ctx context.Context, in *TurnPath) (*out[agent.Turn], error) {
+	t, err := a.deps.Reader.Turn(ctx, in.Workspace, in.Session, in.Turn)
+	return &out[agent.Turn]{t}, err
+}
+
+func (a *API) getGate(ctx context.Context, in *TurnPath) (*out[agent.GateReport], error) {
+	g, err := a.deps.Reader.Gate(ctx, in.Workspace, in.Session, in.Turn)
+	g.OpenChildren = some(g.OpenChildren)
+	return &out[agent.GateReport]{g}, err
+}
+
+type cancelOut struct {
+	Status int
+	Body   OperationAnswer
+}
+
+func (a *API) cancelTurn(ctx context.Context, in *struct {
+	TurnPath
+	IdempotencyKey // a cancel is idempotent by its turn: the key is taken and not needed
+},
+) (*cancelOut, error) {
+	op, settled, err := a.deps.Commands.Cancel(ctx, in.Workspace, in.Session, in.Turn, clientOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	status := http.StatusAccepted
+	if settled {
+		status = http.StatusOK
+	}
+	return &cancelOut{status, OperationAnswer{wholeOperation(op)}}, nil
+}
+
+func (a *API) getOperation(ctx context.Context, in *struct {
+	WorkspacePath
+	Operation agent.OperationID `path:"operationID" maxLength:"200"`
+},
+) (*out[agent.Operation], error) {
+	op, err := a.deps.Reader.Operation(ctx, in.Workspace, in.Operation)
+	return &out[agent.Operation]{wholeOperation(op)}, err
+}
+
+func wholeOperation(op agent.Operation) agent.Operation {
+	op.Targets = some(op.Targets)
+	return op
+}
