@@ -1,0 +1,217 @@
+package codex
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/wire"
+)
+
+// Options of an adapter. The zero value finds the user's own Codex.
+type Options struct {
+	Binary string        // the executable; "" looks for it, see [Find]
+	Args   []string      // further arguments of app-server
+	Owner  string        // marks the processes, see proc.Config
+	Getenv Getenv        // os.Getenv by default
+	Logger *slog.Logger  // slog.Default by default
+	Grace  time.Duration // how long a process has to end by itself; 0 is proc's default
+
+	// Connect replaces the process: tests and replays bring their own.
+	Connect func(ctx context.Context, p provider.OpenParams) (Transport, error)
+	// Park hears when a call begins (+1) and ceases (-1) to wait for the provider. A
+	// replay in virtual time needs to know that nothing else moves.
+	Park func(change int)
+}
+
+// Getenv reads one variable of the environment, "" if it is not set.
+type Getenv func(string) string
+
+// Adapter opens root sessions with `codex app-server`. It is safe for concurrent use.
+type Adapter struct{ o Options }
+
+// New returns an adapter.
+func New(o Options) *Adapter {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	a := &Adapter{o}
+	if a.o.Connect == nil {
+		a.o.Connect = a.connect
+	}
+	return a
+}
+
+// Name implements provider.Adapter.
+func (a *Adapter) Name() string { return "codex" }
+
+// capabilities are what the app-server really does, as recorded.
+func capabilities() agent.Capabilities {
+	return agent.Capabilities{
+		Cancel: true, ConfirmsCancel: true, ChildCancel: true, ConfirmsChildCancel: true,
+		Guide: true, GuideWhileChildrenRun: true, Resume: true,
+	}
+}
+
+// Permission modes of a session.
+const (
+	modeConfigured = "configured"
+	modeReadOnly   = "read-only"
+	modeAsk        = "ask"
+	modeFull       = "full-access"
+)
+
+// policy is the approval policy and sandbox of a permission mode; "" leaves what the
+// user's own configuration says.
+func policy(mode string) (approval, sandbox string, err error) {
+	switch mode {
+	case "", modeConfigured:
+		return "", "", nil
+	case modeReadOnly:
+		return "on-request", "read-only", nil
+	case modeAsk:
+		return "on-request", "workspace-write", nil
+	case modeFull:
+		return "never", "danger-full-access", nil
+	}
+	return "", "", agent.Errorf(agent.CodeInvalid, "Codex has no permission mode %q", mode)
+}
+
+// Probe implements provider.Adapter.
+func (a *Adapter) Probe(ctx context.Context) provider.Info {
+	info := provider.Info{
+		Name: a.Name(), DisplayName: "Codex", Capabilities: capabilities(),
+		Models:          []string{},
+		PermissionModes: []string{modeConfigured, modeReadOnly, modeAsk, modeFull},
+		Scenarios:       []provider.Scenario{},
+		Notes: []string{
+			"A stop is confirmed for the main agent and for each child by the end of that exact turn.",
+			"When only a child is stopped, the main agent is not told: it may sit in its own wait for 10 seconds or more.",
+			"Commands that a stopped agent had started can outlive it; their late output is kept as history.",
+			"A message is delivered when Codex shows it as taken; one that a stop overtakes is marked as not delivered.",
+			"With version 2 of its multi-agent tools Codex does not show what a child was asked to do.",
+			"Questions to the person can come from the main agent only; approvals come from children too.",
+		},
+	}
+	path, version, err := a.locate(ctx)
+	info.Path, info.Version = path, version
+	if err != nil {
+		info.Reason = err.Message
+		return info
+	}
+	info.Found = true
+	return info
+}
+
+// Open implements provider.Adapter.
+func (a *Adapter) Open(ctx context.Context, p provider.OpenParams, sink provider.Sink) (provider.Runtime, error) {
+	approval, sandbox, err := policy(p.Root.PermissionMode)
+	if err != nil {
+		return nil, err
+	}
+	link, err := a.o.Connect(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	r := newRuntime(sink, link, a.o.Park)
+	go r.run()
+	if err := r.open(ctx, p, approval, sandbox); err != nil {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
+		defer cancel()
+		if e := r.Close(stop); e != nil {
+			a.o.Logger.Warn("codex did not end after a failed start", "err", e)
+		}
+		if how := link.Explain(); how != "" {
+			return nil, explained(err, how)
+		}
+		return nil, err
+	}
+	return r, nil
+}
+
+// explained adds how the process ended to why it could not be opened.
+func explained(err error, how string) error {
+	var e *agent.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if e.Code == agent.CodeProviderGone {
+		return agent.Errorf(agent.CodeProviderUnavailable, "Codex ended while it started: %s", how)
+	}
+	return e
+}
+
+// open is the handshake: initialize, and the root thread.
+func (r *runtime) open(ctx context.Context, p provider.OpenParams, approval, sandbox string) error {
+	hello := initializeParams{
+		ClientInfo:   clientInfo{Name: "turnkeeper", Title: "Turnkeeper", Version: "1"},
+		Capabilities: clientCapabilities{ExperimentalAPI: true},
+	}
+	var who initializeResult
+	if err := r.call(ctx, methodInitialize, hello, &who); err != nil {
+		return callError("start up", err)
+	}
+	if v := serverVersion(who.UserAgent); olderThan(v, minVersion) {
+		return agent.Errorf(agent.CodeProviderUnavailable,
+			"Codex %s is too old, %s or newer is needed: npm install -g @openai/codex", v, minVersion)
+	}
+	if err := r.peer.Notify(methodInitialized, nil); err != nil {
+		return callError("start up", err)
+	}
+	params := threadParams{Cwd: p.Root.Cwd, Model: p.Root.Model, ApprovalPolicy: approval, Sandbox: sandbox}
+	method := methodThreadStart
+	if p.Root.ProviderSessionID != "" {
+		method, params.ThreadID, params.ExcludeTurns = methodThreadResume, p.Root.ProviderSessionID, true
+	}
+	return r.openThread(ctx, method, params, p)
+}
+
+// openThread starts or resumes the root thread. It is registered at the answer's place
+// in the order of the wire, so that nothing that follows it finds the root unknown.
+func (r *runtime) openThread(ctx context.Context, method string, params threadParams, p provider.OpenParams) error {
+	w := newWaiter()
+	r.do(func() {
+		r.send(method, params, handshakeBound, func(a wire.Answer) {
+			var res threadResult
+			err := a.Decode(&res)
+			if err == nil && res.Thread.ID == "" {
+				err = errors.New("codex: no thread id")
+			}
+			if err != nil {
+				r.finish(w, callError("open the conversation", err))
+				return
+			}
+			r.root = r.own(res.Thread.ID, p.Root.ID)
+			r.remember(p.Remembered)
+			able := capabilities()
+			_, ok := r.apply(agent.SessionDescribed{
+				Session: p.Root.ID, ProviderSessionID: res.Thread.ID, Model: res.Model,
+				Handles: agent.Handles{ThreadID: res.Thread.ID}, Capabilities: &able,
+			})
+			if !ok {
+				r.finish(w, agent.Errorf(agent.CodeUnavailable, "storage did not take the session"))
+				return
+			}
+			r.ready = true
+			r.release(r.root)
+			r.finish(w, nil)
+		})
+	})
+	return r.await(ctx, w)
+}
+
+// call is a request of the handshake, bounded on the sink's clock.
+func (r *runtime) call(ctx context.Context, method string, params, result any) error {
+	w := newWaiter()
+	r.do(func() {
+		r.send(method, params, handshakeBound, func(a wire.Answer) { r.finish(w, a.Decode(result)) })
+	})
+	return r.await(ctx, w)
+}

@@ -1,0 +1,167 @@
+package codex
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/proc"
+)
+
+// extraEnv names further variables that Codex may see, separated by commas: the key of
+// a model provider that the user configured.
+const extraEnv = "TURNKEEPER_CODEX_ENV"
+
+// versionBound is how long `codex --version` may take.
+const versionBound = 10 * time.Second
+
+// Find is the native Codex executable: the one that TURNKEEPER_CODEX_BIN names, else
+// the first in PATH and the usual places. The npm package puts a script there that
+// starts the native program as its child; killing the script would leave the program
+// running, so the program itself is taken.
+func Find(env Getenv) (string, error) {
+	path, err := proc.LookPath("codex", env)
+	if err != nil {
+		return "", err
+	}
+	if native := nativeOf(path); native != "" {
+		return native, nil
+	}
+	return path, nil
+}
+
+// nativeOf is the program behind the npm package's script, "" if path is no such script
+// or its package is not whole.
+func nativeOf(path string) string {
+	script, err := filepath.EvalSymlinks(path)
+	if err != nil || filepath.Ext(script) != ".js" {
+		return ""
+	}
+	home := filepath.Dir(filepath.Dir(script)) // …/@openai/codex
+	for _, pattern := range []string{
+		filepath.Join(filepath.Dir(home), "codex-*", "vendor", "*", "bin", "codex"),
+		filepath.Join(home, "node_modules", "@openai", "codex-*", "vendor", "*", "bin", "codex"),
+		filepath.Join(home, "vendor", "*", "bin", "codex"),
+		filepath.Join(filepath.Dir(home), "codex-*", "vendor", "*", "codex", "codex"),
+		filepath.Join(home, "vendor", "*", "codex", "codex"),
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			continue
+		}
+		for _, f := range found {
+			if info, err := os.Stat(f); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+				return f
+			}
+		}
+	}
+	return ""
+}
+
+// locate finds the executable and its version.
+func (a *Adapter) locate(ctx context.Context) (path, version string, fault *agent.Error) {
+	path = a.o.Binary
+	if path == "" {
+		found, err := Find(a.o.Getenv)
+		if err != nil {
+			return "", "", agent.Errorf(agent.CodeProviderUnavailable,
+				"Codex was not found. Install it with `npm install -g @openai/codex`, or set %s to its path. (%v)", proc.OverrideEnv("codex"), err)
+		}
+		path = found
+	}
+	ctx, stop := context.WithTimeout(ctx, versionBound)
+	defer stop()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Env = a.environ(nil)
+	out, err := cmd.Output()
+	if err != nil {
+		return path, "", agent.Errorf(agent.CodeProviderUnavailable, "%s cannot be run: %v", path, err)
+	}
+	words := strings.Fields(string(out)) // codex-cli 0.171.0
+	if len(words) > 0 {
+		version = words[len(words)-1]
+	}
+	if olderThan(version, minVersion) {
+		return path, version, agent.Errorf(agent.CodeProviderUnavailable,
+			"Codex %s is too old, %s or newer is needed: npm install -g @openai/codex", version, minVersion)
+	}
+	return path, version, nil
+}
+
+// environ is what the process may see: what the daemon allows, and Codex's own.
+func (a *Adapter) environ(base []string) []string {
+	if base == nil {
+		base = proc.Environ(proc.BaseAllow(), os.Environ(), nil)
+	}
+	own := []string{"CODEX_*", "OPENAI_*", "RUST_LOG"}
+	for name := range strings.SplitSeq(a.o.Getenv(extraEnv), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			own = append(own, name)
+		}
+	}
+	set := map[string]string{}
+	for _, kv := range proc.Environ(own, os.Environ(), nil) {
+		key, value, _ := strings.Cut(kv, "=")
+		set[key] = value
+	}
+	for _, kv := range base { // the daemon's word outranks what we inherited
+		key, value, _ := strings.Cut(kv, "=")
+		set[key] = value
+	}
+	return proc.Environ(nil, nil, set)
+}
+
+// connect starts the app-server.
+func (a *Adapter) connect(_ context.Context, p provider.OpenParams) (Transport, error) {
+	path := a.o.Binary
+	if path == "" {
+		found, err := Find(a.o.Getenv)
+		if err != nil {
+			return nil, agent.Errorf(agent.CodeProviderUnavailable,
+				"Codex was not found. Install it with `npm install -g @openai/codex`, or set %s to its path.", proc.OverrideEnv("codex"))
+		}
+		path = found
+	}
+	process, err := proc.Start(proc.Config{
+		Path: path, Args: append([]string{"app-server"}, a.o.Args...), Dir: p.Root.Cwd,
+		Env: a.environ(p.Env), Owner: a.o.Owner, StdinGrace: a.o.Grace,
+	})
+	if err != nil {
+		return nil, agent.Errorf(agent.CodeProviderUnavailable, "Codex could not be started: %v", err)
+	}
+	return &processLink{Process: process}, nil
+}
+
+// processLink is a Transport over a process.
+type processLink struct{ *proc.Process }
+
+func (l *processLink) Read(b []byte) (int, error)  { return l.Stdout().Read(b) }
+func (l *processLink) Write(b []byte) (int, error) { return l.Stdin().Write(b) }
+
+// SetWriteDeadline bounds a write to a process that has stopped reading.
+func (l *processLink) SetWriteDeadline(t time.Time) error { return l.Stdin().SetWriteDeadline(t) }
+
+// Close walks the stop ladder: end of input, TERM, KILL.
+func (l *processLink) Close(ctx context.Context) error {
+	_, err := l.Stop(ctx)
+	return err
+}
+
+// Explain says how the process ended and what it complained of last.
+func (l *processLink) Explain() string {
+	exit := l.Exit()
+	if errors.Is(exit.Err, proc.ErrRunning) {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(l.StderrTail()), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return exit.String() + ": " + bounded(last, 300)
+	}
+	return exit.String()
+}

@@ -1,0 +1,287 @@
+package codex
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/wire"
+)
+
+// Bounds of what the server owes us, on the sink's clock.
+const (
+	handshakeBound = 30 * time.Second // initialize, and thread/start or thread/resume
+	requestBound   = 60 * time.Second // turn/start and turn/steer
+	interruptBound = 10 * time.Second // one turn/interrupt (openai/codex#36926: may never be answered)
+	adoptBound     = 2 * time.Second  // a child's wait for its spawn edge
+	closeBound     = 15 * time.Second // the stop ladder when the runtime ends by itself
+)
+
+var errNoAnswer = errors.New("codex: no answer within the bound")
+
+// Transport is a running app-server as the runtime needs it.
+type Transport interface {
+	io.Reader
+	io.Writer
+	// Close ends the server and waits for it. It is idempotent, and afterwards Read
+	// returns an error. When ctx ends it hurries.
+	Close(ctx context.Context) error
+	// Explain says in words how the server ended, "" if there is nothing to say.
+	Explain() string
+}
+
+// runtime is one app-server process with one root thread.
+type runtime struct {
+	sink  provider.Sink
+	clock provider.Clock
+	mint  agent.Minter
+	link  Transport
+	peer  *wire.Peer
+	park  func(change int)
+	ended chan struct{} // the reading goroutine is through
+
+	mu      sync.Mutex
+	after   []func() // what to do once mu is released, in order
+	closing bool     // Close was called: nothing is reported any more
+	broken  error    // storage failed: the runtime ends
+	ready   bool     // the handshake is done; an end from now on is a loss
+
+	threads
+	turnState
+	asked   map[agent.RequestID]*question
+	cancels []*cancelRun
+}
+
+// newRuntime wires a runtime to a transport; nothing is read before run.
+func newRuntime(sink provider.Sink, link Transport, park func(int)) *runtime {
+	r := &runtime{
+		sink: sink, clock: sink.Clock(), mint: sink.Mint(), link: link, park: park,
+		ended:     make(chan struct{}),
+		threads:   newThreads(),
+		turnState: newTurnState(),
+		asked:     map[agent.RequestID]*question{},
+	}
+	if r.park == nil {
+		r.park = func(int) {}
+	}
+	r.peer = wire.NewPeer(link, link, wire.Options{Handler: r.handle, OnDiagnostic: r.unusable})
+	return r
+}
+
+// do runs f under the lock and afterwards what f put off.
+func (r *runtime) do(f func()) {
+	r.mu.Lock()
+	f()
+	after := r.after
+	r.after = nil
+	r.mu.Unlock()
+	for _, g := range after {
+		g()
+	}
+}
+
+// later puts f off until the lock is released. Called with the lock held.
+func (r *runtime) later(f func()) { r.after = append(r.after, f) }
+
+// apply commits one fact. False means that storage failed and the runtime ends.
+// Called with the lock held.
+func (r *runtime) apply(f agent.Fact) (agent.Applied, bool) {
+	if r.closing || r.broken != nil {
+		return agent.Applied{Verdict: agent.VerdictRefused, Code: agent.CodeProviderGone}, false
+	}
+	applied, err := r.sink.Apply(f)
+	if err != nil {
+		r.fail(err)
+		return agent.Applied{}, false
+	}
+	return applied, true
+}
+
+// fail ends the runtime because storage cannot take what it learns.
+func (r *runtime) fail(err error) {
+	if r.broken == nil {
+		r.broken = err
+		r.later(func() { r.peer.Close(err) })
+	}
+}
+
+func (r *runtime) diagnose(kind provider.DiagnosticKind, method, detail string) {
+	if !r.closing {
+		r.sink.Diagnose(provider.Diagnostic{Kind: kind, Method: method, Detail: detail})
+	}
+}
+
+// unusable counts a line that was no message. It runs in the reading goroutine,
+// without the lock.
+func (r *runtime) unusable(d wire.Diagnostic) {
+	r.do(func() {
+		kind := provider.Malformed
+		if d.Kind == wire.DiagUnknownAnswer || d.Kind == wire.DiagLateAnswer {
+			kind = provider.Late
+		}
+		r.diagnose(kind, "", string(d.Kind))
+	})
+}
+
+// send writes a request after the lock is released. done is called exactly once, with
+// the lock held: with the answer, with errNoAnswer after bound, or with why it could
+// not be written. Called with the lock held.
+func (r *runtime) send(method string, params any, bound time.Duration, done func(wire.Answer)) {
+	var once sync.Once
+	finish := func(a wire.Answer) {
+		once.Do(func() { r.do(func() { done(a) }) })
+	}
+	stop := r.clock.AfterFunc(bound, func() { finish(wire.Answer{Method: method, Err: errNoAnswer}) })
+	r.later(func() {
+		_, err := r.peer.Go(method, params, func(a wire.Answer) {
+			stop()
+			finish(a)
+		})
+		if err != nil {
+			stop()
+			r.unwritten(err)
+			finish(wire.Answer{Method: method, Err: err})
+		}
+	})
+}
+
+// unwritten ends the runtime after a failed write: how much of the line arrived is not
+// known, so the stream cannot be used again.
+func (r *runtime) unwritten(err error) {
+	var broken *wire.WriteError
+	if errors.As(err, &broken) {
+		r.peer.Close(err)
+	}
+}
+
+// waiter is one call of the daemon that waits for the provider.
+type waiter struct {
+	done   chan struct{}
+	err    error
+	parked bool // somebody waits; guarded by the runtime's lock
+	over   bool
+}
+
+func newWaiter() *waiter { return &waiter{done: make(chan struct{})} }
+
+// finish lets a waiter go, after everything put off before. Called with the lock held;
+// the first call counts.
+func (r *runtime) finish(w *waiter, err error) {
+	r.later(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if w.over {
+			return
+		}
+		w.over, w.err = true, err
+		if w.parked {
+			r.park(-1)
+		}
+		close(w.done)
+	})
+}
+
+// await blocks until the waiter is let go or ctx ends. Called without the lock.
+func (r *runtime) await(ctx context.Context, w *waiter) error {
+	r.mu.Lock()
+	if !w.over {
+		w.parked = true
+		r.park(1)
+	}
+	r.mu.Unlock()
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w.over {
+		return w.err
+	}
+	w.over = true
+	r.park(-1)
+	return ctx.Err()
+}
+
+// run reads until the server ends, and then says what was lost.
+func (r *runtime) run() {
+	defer close(r.ended)
+	reason := r.peer.Run()
+	ctx, stop := context.WithTimeout(context.Background(), closeBound)
+	defer stop()
+	_ = r.link.Close(ctx) // a process that will not die is reported by its own log line
+	r.do(func() {
+		r.stopTimers()
+		for _, c := range r.cancels {
+			r.finish(c.wait, agent.Errorf(agent.CodeProviderGone, "the Codex process ended"))
+		}
+		r.cancels = nil
+		if r.root != nil {
+			for _, u := range r.root.turns {
+				r.wakeGuides(u)
+			}
+		}
+		if r.closing || !r.ready {
+			return
+		}
+		if _, err := r.sink.Apply(agent.SessionLost{Session: r.root.session, Err: r.lossError(reason)}); err != nil {
+			r.sink.Diagnose(provider.Diagnostic{Kind: provider.Refused, Method: "exit", Detail: "the loss could not be recorded"})
+		}
+		r.closing = true
+	})
+}
+
+func (r *runtime) lossError(reason error) *agent.Error {
+	switch how := r.link.Explain(); {
+	case r.broken != nil:
+		return agent.Errorf(agent.CodeUnavailable, "the session was closed because storage failed")
+	case how != "":
+		return agent.Errorf(agent.CodeProviderGone, "the Codex process ended: %s", how)
+	case reason != nil:
+		return agent.Errorf(agent.CodeProviderGone, "the connection to Codex broke: %v", reason)
+	}
+	return agent.Errorf(agent.CodeProviderGone, "the Codex process ended")
+}
+
+// Close implements provider.Runtime.
+func (r *runtime) Close(ctx context.Context) error {
+	r.do(func() {
+		r.closing = true
+		r.stopTimers()
+	})
+	err := r.link.Close(ctx)
+	r.peer.Close(nil) // what still lies in the pipe is not wanted
+	<-r.ended
+	return err
+}
+
+// Done implements provider.Runtime.
+func (r *runtime) Done() <-chan struct{} { return r.ended }
+
+// gone is the error of a call that came after the end.
+func (r *runtime) gone() *agent.Error {
+	if r.closing || r.broken != nil || r.peer.Err() != nil {
+		return agent.Errorf(agent.CodeProviderGone, "the Codex process of this session has ended")
+	}
+	return nil
+}
+
+// callError turns the error of an answer into one that crosses packages.
+func callError(what string, err error) *agent.Error {
+	var refused *wire.Error
+	var unwritten *wire.WriteError
+	switch {
+	case errors.As(err, &refused):
+		return agent.Errorf(agent.CodeProviderRefused, "Codex refused to %s: %s", what, refused.Message)
+	case errors.Is(err, errNoAnswer):
+		return agent.Errorf(agent.CodeTimeout, "Codex did not answer when asked to %s", what)
+	case errors.Is(err, wire.ErrClosed), errors.As(err, &unwritten):
+		return agent.Errorf(agent.CodeProviderGone, "the Codex process ended when asked to %s", what)
+	}
+	return agent.Errorf(agent.CodeProviderRefused, "Codex gave an answer that cannot be read when asked to %s", what)
+}

@@ -1,0 +1,281 @@
+package codex
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider"
+)
+
+// collabCall handles a tool call of the first multi-agent version. Only a spawn that
+// completed is an edge; receivers of the other tools name agents that exist already.
+func (r *runtime) collabCall(t *thread, u *turn, it *threadItem, done bool) {
+	i := u.entry(it.ID, agent.RoleTool, agent.MessageToolCall)
+	m := agent.Message{
+		Name: it.Tool, Title: collabTitle(it), Input: boundedInput(it.Prompt),
+		Output: boundedOutput(stateText(it.AgentsStates)), Status: callStatus(it.Status, done),
+	}
+	if it.Tool != toolSpawnAgent {
+		r.putCall(t, u, i, m)
+		return
+	}
+	i.spawn, i.input = true, it.Prompt
+	if !done || it.Status != statusCompleted || len(it.ReceiverThreadIDs) == 0 {
+		r.putCall(t, u, i, m)
+		return
+	}
+	for _, child := range it.ReceiverThreadIDs {
+		m.ChildSessionID = r.spawned(edge{
+			parent: t, parentTurn: u, call: i.call, child: child,
+			title: titleOf(it.Prompt), prompt: it.Prompt, model: it.Model,
+		})
+		i.child = child
+		m.Output = ""
+		r.putCall(t, u, i, m)
+		r.settleIn(child)
+	}
+}
+
+// activity handles an item of the second multi-agent version. A started one is the
+// edge, in both of its halves: the child's own turn may begin between them. A completed
+// one is no terminal: it exists for success only, and the child's turn tells.
+func (r *runtime) activity(t *thread, u *turn, it *threadItem) {
+	switch it.Kind {
+	case activityCompleted:
+		r.diagnose(provider.Ignored, "subAgentActivity/completed", it.AgentThreadID)
+		return
+	case activityStarted:
+		i := u.entry(it.ID, agent.RoleTool, agent.MessageToolCall)
+		if i.child != "" && i.message != "" {
+			return
+		}
+		i.spawn, i.child = true, it.AgentThreadID
+		session := r.spawned(edge{
+			parent: t, parentTurn: u, call: i.call, child: it.AgentThreadID,
+			title: pathName(it.AgentPath), model: it.Model, agentPath: it.AgentPath,
+		})
+		r.putCall(t, u, i, agent.Message{
+			Name: toolSpawnAgent, Title: "Start agent " + pathName(it.AgentPath), Input: it.AgentPath,
+			ChildSessionID: session, Status: agent.MessageCompleted,
+		})
+		r.settleIn(it.AgentThreadID)
+	default: // interacted, interrupted: the call has been made, there is no more to it
+		i := u.entry(it.ID, agent.RoleTool, agent.MessageToolCall)
+		if !i.ended {
+			r.putItem(t, u, i, agent.Message{
+				Name: it.Kind, Title: activityTitle(it), Input: it.AgentPath, Status: agent.MessageCompleted,
+			})
+		}
+	}
+}
+
+// toolCall handles every other item.
+func (r *runtime) toolCall(t *thread, u *turn, it *threadItem, done bool) {
+	i := u.entry(it.ID, agent.RoleTool, agent.MessageToolCall)
+	m := agent.Message{Name: it.Type, Status: callStatus(it.Status, done)}
+	switch it.Type {
+	case itemCommand:
+		m.Title, m.Input = bounded(plainCommand(it), titleLength), boundedInput(it.Command)
+		if it.AggregatedOutput != "" {
+			i.output = tail{}
+			i.output.add(it.AggregatedOutput)
+		}
+		m.Output = i.output.String()
+		if it.ExitCode != nil && *it.ExitCode != 0 {
+			m.Output += fmt.Sprintf("\n[exit code %d]", *it.ExitCode)
+		}
+	case itemFileChange:
+		i.diff = unified(it.Changes)
+		m.Title, m.Input = changeTitle(it.Changes), boundedInput(i.diff)
+	case itemMCP:
+		m.Name, m.Title = it.Server+"/"+it.Tool, it.Tool
+		m.Input = boundedInput(compact(it.Arguments))
+		m.Output = boundedOutput(compact(it.Error) + compact(it.Result))
+	case itemWebSearch:
+		m.Title, m.Input = bounded("Search: "+it.Query, titleLength), boundedInput(it.Query)
+	default:
+		if it.Tool != "" {
+			m.Name = it.Tool
+		}
+		m.Title, m.Input = m.Name, boundedInput(compact(it.Arguments))
+		m.Output = boundedOutput(it.Text + compact(it.Result) + compact(it.Error))
+	}
+	r.putCall(t, u, i, m)
+}
+
+// putCall shows a tool call. Once it has ended only its output can grow: a command may
+// run on after its turn was stopped.
+func (r *runtime) putCall(t *thread, u *turn, i *item, m agent.Message) {
+	if i.ended {
+		if m.Output == "" && m.ChildSessionID == "" {
+			return
+		}
+		m = agent.Message{Output: m.Output, ChildSessionID: m.ChildSessionID}
+	} else if u.ended && m.Status == agent.MessageStreaming {
+		m.Status = agent.MessageInterrupted // nothing streams in a turn that has ended
+	}
+	r.putItem(t, u, i, m)
+}
+
+// commandOutput keeps the end of a command's output and shows it now and then.
+func (r *runtime) commandOutput(t *thread, u *turn, id, delta string) {
+	i := u.items[id]
+	if i == nil || i.message == "" {
+		r.diagnose(provider.Unrouted, "item/commandExecution/outputDelta", t.id)
+		return
+	}
+	i.output.add(delta)
+	now := r.clock.Now()
+	if i.ended || now.Sub(i.shownAt) < outputEvery {
+		return // its end, or the next piece, shows it
+	}
+	i.shownAt = now
+	r.putItem(t, u, i, agent.Message{Output: i.output.String()})
+}
+
+// callStatus reads an item's own status, or what its frame says where it has none.
+func callStatus(status string, done bool) agent.MessageStatus {
+	switch {
+	case status == statusFailed, status == statusDeclined:
+		return agent.MessageFailed
+	case status == statusTurnInterrupted:
+		return agent.MessageInterrupted
+	case done:
+		return agent.MessageCompleted
+	}
+	return agent.MessageStreaming
+}
+
+const titleLength = 120
+
+// titleOf is the first line of a prompt.
+func titleOf(prompt string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
+	return bounded(line, titleLength)
+}
+
+func collabTitle(it *threadItem) string {
+	switch it.Tool {
+	case toolSpawnAgent:
+		return bounded("Start agent: "+titleOf(it.Prompt), titleLength)
+	case "wait":
+		if n := len(it.ReceiverThreadIDs); n > 1 {
+			return fmt.Sprintf("Wait for %d agents", n)
+		}
+		return "Wait for an agent"
+	case "sendInput":
+		return bounded("Message to an agent: "+titleOf(it.Prompt), titleLength)
+	case "closeAgent":
+		return "Close an agent"
+	case "resumeAgent":
+		return "Resume an agent"
+	}
+	return it.Tool
+}
+
+func activityTitle(it *threadItem) string {
+	name := pathName(it.AgentPath)
+	switch it.Kind {
+	case "interacted":
+		return "Message to agent " + name
+	case "interrupted":
+		return "Interrupt agent " + name
+	}
+	return it.Kind + " " + name
+}
+
+// stateText is what a wait learned, one agent a paragraph, in the order of thread ids.
+func stateText(states map[string]agentState) string {
+	var lines []string
+	for _, id := range sortedKeys(states) {
+		switch s := states[id]; {
+		case s.Message != "":
+			lines = append(lines, s.Status+": "+s.Message)
+		case s.Status != "pendingInit":
+			lines = append(lines, s.Status)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func sortedKeys(m map[string]agentState) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// plainCommand is the command without the shell around it, where the server says it.
+func plainCommand(it *threadItem) string {
+	var parts []string
+	for _, a := range it.CommandActions {
+		if a.Command != "" {
+			parts = append(parts, a.Command)
+		}
+	}
+	if len(parts) == 0 {
+		return it.Command
+	}
+	return strings.Join(parts, " && ")
+}
+
+func changeTitle(changes []fileChange) string {
+	if len(changes) == 1 {
+		return bounded("Edit "+path.Base(changes[0].Path), titleLength)
+	}
+	return fmt.Sprintf("Edit %d files", len(changes))
+}
+
+// unified renders changes as one unified diff: of a new or deleted file the server
+// gives the text, of an update the hunks.
+func unified(changes []fileChange) string {
+	var b strings.Builder
+	for _, c := range changes {
+		from, to := "a"+slashed(c.Path), "b"+slashed(c.Path)
+		switch c.Kind.Type {
+		case "add":
+			fmt.Fprintf(&b, "--- /dev/null\n+++ %s\n%s", to, prefixed("+", c.Diff))
+		case "delete":
+			fmt.Fprintf(&b, "--- %s\n+++ /dev/null\n%s", from, prefixed("-", c.Diff))
+		default:
+			if c.Kind.MovePath != "" {
+				to = "b" + slashed(c.Kind.MovePath)
+			}
+			fmt.Fprintf(&b, "--- %s\n+++ %s\n%s", from, to, c.Diff)
+		}
+		if s := b.String(); !strings.HasSuffix(s, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+func slashed(p string) string { return "/" + strings.TrimPrefix(p, "/") }
+
+func prefixed(mark, text string) string {
+	text = strings.TrimSuffix(text, "\n")
+	return mark + strings.ReplaceAll(text, "\n", "\n"+mark) + "\n"
+}
+
+// compact is JSON on one line; null is nothing, a string is its text.
+func compact(raw json.RawMessage) string {
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
+}
