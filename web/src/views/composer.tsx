@@ -1,0 +1,116 @@
+// Where a person writes. While a turn runs the text guides it; a text is never lost.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Entities } from "../data/entities";
+import type { Session } from "../data/model";
+import { ApiError } from "../data/api";
+import { isLive, latestTurn } from "../data/select";
+import { freshId } from "../lib/id";
+import { Icon } from "../ui/icon";
+import { draftOf } from "./drafts";
+import { useModel } from "./model";
+
+export interface Stance {
+  placeholder: string;
+  /** Why nothing can be sent now; the text stays. */
+  blocked?: string;
+}
+
+/** What a message would do now, from the turn and what the provider can do. */
+export function stance(e: Entities, session: Session): Stance {
+  const turn = latestTurn(e, session.id);
+  if (!isLive(turn)) return { placeholder: "Message the agent" };
+  if (turn.phase === "settling") return { placeholder: "The turn is being stopped…", blocked: "A stop is under way; send when it has ended." };
+  const main = turn.providerTurn === undefined || turn.providerTurn.phase !== "ended";
+  const can = session.capabilities;
+  if (main ? can.guide : can.guideWhileChildrenRun) return { placeholder: "Guide the main agent; it decides what to pass on" };
+  const when = main ? "while a turn runs" : "while only its agents run";
+  return { placeholder: "Write now, send when the turn has ended", blocked: `This provider takes no message ${when}.` };
+}
+
+export function Composer({ rootId }: { rootId: string }) {
+  const model = useModel();
+  const e = model.read(`tree:${rootId}`);
+  const session = e.sessions.get(rootId);
+  const draft = draftOf(rootId);
+  const [sending, setSending] = useState(false);
+  const [error, setError] = useState("");
+  // The same text keeps its id until it is taken, so that a second try cannot double it.
+  const attempt = useRef({ text: "", id: "" });
+  const box = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => grow(box.current), [draft.value]);
+  useEffect(() => setError(""), [rootId]);
+  if (!session) return null;
+  const { placeholder, blocked } = stance(e, session);
+
+  const send = async () => {
+    const text = draft.value;
+    if (text.trim() === "" || sending || blocked) return;
+    if (attempt.current.text !== text) attempt.current = { text, id: freshId() };
+    setSending(true);
+    setError("");
+    try {
+      await model.send(rootId, attempt.current.id, text);
+      attempt.current = { text: "", id: "" };
+      if (draft.value === text) draft.value = "";
+    } catch (cause) {
+      setError(cause instanceof ApiError || cause instanceof Error ? cause.message : String(cause));
+    } finally {
+      setSending(false);
+      box.current?.focus();
+    }
+  };
+
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      {error && (
+        <p class="error" role="alert">
+          Not sent: {error} Your text is still here.
+        </p>
+      )}
+      <div class="box">
+        <textarea
+          ref={box}
+          id="composer"
+          rows={1}
+          aria-label={placeholder}
+          aria-describedby={blocked ? "composer-why" : undefined}
+          placeholder={placeholder}
+          value={draft.value}
+          onInput={(event) => (draft.value = event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            event.preventDefault();
+            void send();
+          }}
+        />
+        <button
+          type="submit"
+          class="primary square"
+          aria-label={sending ? "Sending" : "Send"}
+          title="Send (Enter); new line with Shift+Enter"
+          disabled={sending || blocked !== undefined || draft.value.trim() === ""}
+        >
+          <Icon name="send" />
+        </button>
+      </div>
+      {blocked && (
+        <p class="faint small" id="composer-why">
+          {blocked}
+        </p>
+      )}
+    </form>
+  );
+}
+
+function grow(box: HTMLTextAreaElement | null): void {
+  if (!box) return;
+  box.style.height = "auto";
+  box.style.height = `${Math.min(box.scrollHeight, 220)}px`;
+}

@@ -1,0 +1,295 @@
+// What every view can reach: the entities of the open workspace, the commands, and the
+// little state that is the page's own (which lanes are open, what is being typed).
+
+import { computed, effect, signal, type Signal } from "@preact/signals";
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import type { Api } from "../data/api";
+import { ApiError } from "../data/api";
+import type { Entities, Key } from "../data/entities";
+import { Live } from "../data/live";
+import type { Answer, Interaction, NewSession, ProviderCard, Workspace } from "../data/model";
+import { latestTurn, pendingIn, pendingPrompts } from "../data/select";
+import type { Link, OpenStream } from "../data/socket";
+import { Sync, type SyncHooks } from "../data/sync";
+import { nameOf } from "../data/why";
+import { navigate, route } from "../lib/router";
+
+export class Model {
+  readonly link = signal<Link>("connecting");
+  readonly workspaces = signal<Workspace[] | undefined>(undefined);
+  readonly providers = signal<ProviderCard[]>([]);
+  readonly sync = signal<Sync | undefined>(undefined);
+  readonly live: Live;
+
+  readonly sidebarOpen = signal(false);
+  readonly panelOpen = signal(remembered("panel", true));
+  readonly panelSheet = signal(false);
+  readonly dialog = signal<"new" | "help" | "workspace" | "delete" | "rename" | undefined>(undefined);
+  readonly query = signal("");
+  readonly polite = signal("");
+  readonly urgent = signal("");
+
+  readonly workspace = computed(() => this.workspaces.value?.find((w) => w.id === route.value.workspace));
+
+  private readonly lanes = new Map<string, Signal<boolean>>();
+  private starting = false;
+
+  constructor(
+    readonly api: Api,
+    private readonly stream: OpenStream,
+  ) {
+    this.live = new Live(
+      () => this.entities,
+      (keys) => this.drawn(keys),
+    );
+    effect(() => {
+      remember("panel", this.panelOpen.value);
+    });
+  }
+
+  get entities(): Entities {
+    const sync = this.sync.peek();
+    if (!sync) throw new Error("no workspace is open");
+    return sync.entities;
+  }
+
+  /** Entities, with the caller drawn again when one of the keys changes. */
+  read(...keys: Key[]): Entities {
+    this.live.read(...keys);
+    return this.entities;
+  }
+
+  /** Loads what is needed before a workspace can be shown. Tries for ever while nobody answers. */
+  async start(): Promise<void> {
+    if (this.starting) return;
+    this.starting = true;
+    for (let wait = 300; ; wait = Math.min(wait * 2, 5000)) {
+      try {
+        const [workspaces, providers] = await Promise.all([this.api.workspaces(), this.api.providers()]);
+        this.workspaces.value = workspaces;
+        this.providers.value = providers;
+        break;
+      } catch (error) {
+        if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+          this.link.value = "signed-out";
+          return;
+        }
+        this.link.value = "reconnecting";
+        await new Promise((resolve) => setTimeout(resolve, wait));
+      }
+    }
+    effect(() => this.follow(route.value.workspace));
+  }
+
+  /** The workspace in the address, else the one used last, else the first. */
+  private follow(id: string | undefined): void {
+    const all = this.workspaces.value ?? [];
+    if (!id) {
+      const last = recall("workspace");
+      const next = all.find((w) => w.id === last) ?? all[0];
+      if (next) navigate({ workspace: next.id }, { replace: true });
+      return;
+    }
+    if (this.sync.peek()?.workspace === id) return;
+    this.sync.peek()?.close();
+    const hooks: SyncHooks = {
+      changed: () => this.live.changed(),
+      link: (state) => this.setLink(state),
+    };
+    this.link.value = "connecting";
+    this.lanes.clear();
+    const sync = new Sync(this.api, this.stream, id, hooks);
+    this.sync.value = sync;
+    if (all.some((w) => w.id === id)) remember("workspace", id);
+    void sync.start();
+  }
+
+  async openWorkspace(name: string, path: string): Promise<void> {
+    const made = await this.api.createWorkspace(name, path);
+    const others = (this.workspaces.peek() ?? []).filter((w) => w.id !== made.id);
+    this.workspaces.value = [...others, made];
+    navigate({ workspace: made.id });
+  }
+
+  async createSession(body: NewSession, key: string): Promise<void> {
+    const sync = this.sync.peek()!;
+    const { session } = await sync.command(
+      () => this.api.createSession(sync.workspace, body, key),
+      (e, seq, made) => {
+        e.putSession(made.session, seq);
+        if (made.turn) e.putTurn(made.turn, seq);
+      },
+    );
+    this.sidebarOpen.value = false;
+    navigate({ workspace: sync.workspace, session: session.id });
+    this.say("Session started");
+  }
+
+  async send(sessionId: string, clientMessageId: string, text: string): Promise<void> {
+    const sync = this.sync.peek()!;
+    const sent = await sync.command(
+      () => this.api.send(sync.workspace, sessionId, clientMessageId, text),
+      (e, seq, answer) => {
+        e.putTurn(answer.turn, seq);
+        e.putMessage(answer.message, seq);
+      },
+    );
+    this.say(sent.delivery === "started" ? "Sent" : sent.delivery === "queued" ? "Queued for the agent" : "Sent to the running agent");
+  }
+
+  async answer(i: Interaction, answer: Answer): Promise<void> {
+    const sync = this.sync.peek()!;
+    try {
+      await sync.command(
+        () => this.api.answer(sync.workspace, i, answer),
+        (e, seq, done) => {
+          e.putInteraction(done.interaction, seq);
+          e.putOperation(done.operation, seq);
+        },
+      );
+    } catch (error) {
+      // Someone else may have been first: read how the question stands now.
+      if (error instanceof ApiError && error.status === 409) await this.refreshPrompts(i);
+      throw error;
+    }
+    this.say("Answer sent");
+  }
+
+  async stop(sessionId: string, turnId: string): Promise<void> {
+    const sync = this.sync.peek()!;
+    await sync.command(
+      () => this.api.cancel(sync.workspace, sessionId, turnId),
+      (e, seq, done) => {
+        if (done.operation) e.putOperation(done.operation, seq);
+      },
+    );
+    this.say("Stop asked for");
+  }
+
+  async rename(sessionId: string, change: { title?: string; pinned?: boolean }): Promise<void> {
+    const sync = this.sync.peek()!;
+    await sync.command(
+      () => this.api.updateSession(sync.workspace, sessionId, change),
+      (e, seq, session) => e.putSession(session, seq),
+    );
+  }
+
+  async remove(sessionId: string): Promise<void> {
+    const sync = this.sync.peek()!;
+    await sync.command(
+      () => this.api.deleteSession(sync.workspace, sessionId),
+      (e) => e.remove(sessionId),
+    );
+    navigate({ workspace: sync.workspace });
+    this.say("Session deleted");
+  }
+
+  /** Whether a lane is open; kept while the workspace is. */
+  lane(sessionId: string): Signal<boolean> {
+    let open = this.lanes.get(sessionId);
+    if (!open) this.lanes.set(sessionId, (open = signal(false)));
+    return open;
+  }
+
+  /** Goes to a question: its card where it can be seen, else its agent's own page. */
+  goTo(i: Interaction): void {
+    const workspace = this.sync.peek()!.workspace;
+    const root = this.entities.rootOf(i.agentSessionId);
+    navigate({ workspace, session: root });
+    this.sidebarOpen.value = false;
+    this.panelSheet.value = false;
+    let tries = 0;
+    const look = () => {
+      const card = document.getElementById(questionId(i));
+      if (card) {
+        card.scrollIntoView({ block: "center" });
+        card.focus({ preventScroll: true });
+      } else if (++tries < 40) setTimeout(look, 50);
+      else if (root !== i.agentSessionId) navigate({ workspace, session: root, child: i.agentSessionId });
+    };
+    setTimeout(look, 0);
+  }
+
+  say(text: string): void {
+    this.polite.value = text;
+  }
+
+  private async refreshPrompts(i: Interaction): Promise<void> {
+    const sync = this.sync.peek()!;
+    await sync.command(
+      () => this.api.interactions(sync.workspace, i.agentSessionId),
+      (e, seq, items) => {
+        for (const item of items) e.putInteraction(item, seq);
+      },
+    );
+  }
+
+  private setLink(state: Link): void {
+    const before = this.link.peek();
+    this.link.value = state;
+    if (state === "reconnecting" && before === "live") this.say("Connection lost, reconnecting");
+    if (state === "live" && before === "reconnecting") this.say("Connected again");
+  }
+
+  private asked = new Set<string>();
+  private settled = new Map<string, string>();
+
+  /** After each drawn frame: speaks of what a person should hear of, once. */
+  private drawn(keys: ReadonlySet<Key>): void {
+    this.sync.peek()?.noticed(keys);
+    const e = this.entities;
+    if (keys.has("prompts") || keys.has("*")) {
+      const pending = pendingPrompts(e);
+      const fresh = pending.find((i) => !this.asked.has(questionId(i)));
+      const session = fresh && e.sessions.get(fresh.agentSessionId);
+      if (fresh) this.urgent.value = `${session ? nameOf(session) : "An agent"} needs your answer: ${fresh.title}`;
+      this.asked = new Set(pending.map(questionId));
+    }
+    const focused = route.peek().session;
+    const turn = focused ? latestTurn(e, focused) : undefined;
+    if (focused && turn?.phase === "settled" && this.settled.get(focused) === "open") this.say(`Turn ${turn.outcome ?? "ended"}`);
+    if (focused && turn) this.settled.set(focused, turn.phase === "settled" ? "settled" : "open");
+  }
+
+  /** Questions that wait for a person, in trees that are loaded and in those that are not. */
+  pendingCount(): number {
+    const e = this.read("prompts", "list");
+    let n = 0;
+    for (const s of e.sessions.values()) if (s.kind === "root") n += pendingIn(e, s.id);
+    return n;
+  }
+}
+
+export function questionId(i: { turnId: string; requestId: string }): string {
+  return `q-${i.turnId}-${i.requestId}`;
+}
+
+export const ModelContext = createContext<Model | undefined>(undefined);
+
+export function useModel(): Model {
+  const model = useContext(ModelContext);
+  if (!model) throw new Error("no model in context");
+  return model;
+}
+
+function remember(key: string, value: string | boolean): void {
+  try {
+    localStorage.setItem(`turnkeeper.${key}`, String(value));
+  } catch {
+    // private mode
+  }
+}
+
+function recall(key: string): string | undefined {
+  try {
+    return localStorage.getItem(`turnkeeper.${key}`) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function remembered(key: string, otherwise: boolean): boolean {
+  const value = recall(key);
+  return value === undefined ? otherwise : value === "true";
+}

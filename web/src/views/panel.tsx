@@ -1,0 +1,284 @@
+// "Why?": this turn over time, what holds it open, what a stop has confirmed, what was used.
+
+import { useState } from "preact/hooks";
+import type { Entities } from "../data/entities";
+import type { Operation, Session, Target, Turn } from "../data/model";
+import { agentsOf, isLive, latestTurn, liveAgentsOf, openPromptsOf, stalledSince, stateOf, stateWords, stopsUnder, tokens } from "../data/select";
+import { nameOf, stopWords } from "../data/why";
+import { href } from "../lib/router";
+import { compact, money } from "../lib/text";
+import { now } from "../lib/media";
+import { roughly } from "../lib/time";
+import { Glyph } from "../ui/glyph";
+import { Icon } from "../ui/icon";
+import { Clock, For } from "../ui/time";
+import { useModel } from "./model";
+import { Timeline } from "./timeline";
+
+export function Panel({ rootId, onClose }: { rootId: string; onClose: () => void }) {
+  const model = useModel();
+  const e = model.read(`tree:${rootId}`, `gate:${rootId}`);
+  const root = e.sessions.get(rootId);
+  const turn = latestTurn(e, rootId);
+  return (
+    <aside class="panel" aria-label="This turn">
+      <header class="panel-head">
+        <h2>This turn</h2>
+        <button type="button" class="quiet square" aria-label="Close the panel" onClick={onClose}>
+          <Icon name="close" />
+        </button>
+      </header>
+      {!root || !turn ? (
+        <p class="soft">Nothing has run yet.</p>
+      ) : (
+        <>
+          <Timeline rootId={rootId} turn={turn} />
+          <Open e={e} root={root} turn={turn} />
+          <Stops e={e} rootId={rootId} turn={turn} />
+          <Used e={e} root={root} turn={turn} />
+          <Facts session={root} />
+        </>
+      )}
+    </aside>
+  );
+}
+
+function Open({ e, root, turn }: { e: Entities; root: Session; turn: Turn }) {
+  const model = useModel();
+  const open = liveAgentsOf(e, root.id, turn.id);
+  const gate = e.gates.get(turn.id);
+  const live = isLive(turn) || open.length > 0;
+  const part = turn.providerTurn;
+  const own = openPromptsOf(e, root.id)[0];
+  return (
+    <section class="facts">
+      <h3>{live ? "Why it is still open" : "How it ended"}</h3>
+      <dl>
+        <dt>Main agent</dt>
+        <dd>
+          {own ? (
+            <button type="button" class="link s-ask" onClick={() => model.goTo(own)}>
+              waits for you
+            </button>
+          ) : (
+            mainPart(live, part)
+          )}
+        </dd>
+        {open.map((s) => (
+          <OpenAgent key={s.id} e={e} session={s} />
+        ))}
+        {live && (
+          <>
+            <dt>Continuation</dt>
+            <dd class={gate?.continuation ? "" : "soft"}>
+              {gate?.continuation ? <Countdown deadline={gate.continuation.deadline} /> : part?.phase === "reserved" ? "reserved" : "none reserved"}
+            </dd>
+          </>
+        )}
+        {!live && (
+          <>
+            <dt>Turn</dt>
+            <dd class={`s-${turn.outcome}`}>{turn.outcome}</dd>
+            {turn.error && (
+              <>
+                <dt>Reason</dt>
+                <dd>{turn.error.message}</dd>
+              </>
+            )}
+          </>
+        )}
+      </dl>
+    </section>
+  );
+}
+
+function mainPart(live: boolean, part: Turn["providerTurn"]) {
+  if (!part) return <span class="soft">{live ? "not started" : "never started"}</span>;
+  if (part.phase === "running") return <span class="s-working">working</span>;
+  if (part.phase === "reserved") return <span class="s-working">about to go on</span>;
+  return (
+    <span>
+      {part.outcome ?? "ended"}
+      {live && ", kept"}
+    </span>
+  );
+}
+
+function OpenAgent({ e, session }: { e: Entities; session: Session }) {
+  const model = useModel();
+  const turn = latestTurn(e, session.id);
+  const state = stateOf(e, session.id);
+  const prompt = openPromptsOf(e, session.id).find((i) => i.status === "pending");
+  const silent = turn && stalledSince(e, turn);
+  const route = { workspace: session.workspaceId, session: e.rootOf(session.id), child: session.id };
+  return (
+    <>
+      <dt>
+        <a data-route href={href(route)}>
+          {nameOf(session)}
+        </a>
+      </dt>
+      <dd class={`s-${state}`}>
+        {prompt ? (
+          <button type="button" class="link s-ask" onClick={() => model.goTo(prompt)}>
+            waits for you
+          </button>
+        ) : silent ? (
+          <span class="s-stalled">
+            silent for <For since={silent} />
+          </span>
+        ) : (
+          stateWords[state]
+        )}
+      </dd>
+    </>
+  );
+}
+
+function Countdown({ deadline }: { deadline: string }) {
+  const left = Date.parse(deadline) - now.value;
+  return <span class="s-working num">{left > 0 ? `starts within ${roughly(left + 999)}` : "due now"}</span>;
+}
+
+function Stops({ e, rootId, turn }: { e: Entities; rootId: string; turn: Turn }) {
+  const stops = stopsUnder(e, rootId, turn.id);
+  return (
+    <>
+      {stops.map((o) => (
+        <Stop key={o.id} e={e} operation={o} rootId={rootId} />
+      ))}
+    </>
+  );
+}
+
+const targetWords: Record<Target["state"], string> = {
+  requested: "asked, no word yet",
+  acknowledged: "took the request",
+  canceled: "stopped, confirmed",
+  interrupted: "did not confirm",
+  already_terminal: "had ended by itself",
+};
+const targetState = { requested: "submitted", acknowledged: "stopping", canceled: "canceled", interrupted: "interrupted", already_terminal: "completed" } as const;
+
+function Stop({ e, operation: o, rootId }: { e: Entities; operation: Operation; rootId: string }) {
+  const [all, setAll] = useState(false);
+  const subject = e.sessions.get(o.agentSessionId);
+  const whole = o.agentSessionId === rootId;
+  const shown = all ? o.targets : o.targets.slice(0, 8);
+  const open = o.status === "pending" || o.status === "running";
+  const left = o.deadline && open ? Date.parse(o.deadline) - now.value : 0;
+  return (
+    <section class="facts">
+      <h3>{whole ? "Stop of everything" : `Stop of “${subject ? nameOf(subject) : "an agent"}”`}</h3>
+      <dl>
+        <dt>Asked</dt>
+        <dd>
+          <Clock at={o.createdAt} seconds />
+        </dd>
+        <dt>So far</dt>
+        <dd class={o.status === "failed" ? "s-failed" : ""}>{stopWords(o)}</dd>
+        {left > 0 && (
+          <>
+            <dt>Gives up waiting</dt>
+            <dd class="num">in {roughly(left + 999)}</dd>
+          </>
+        )}
+        {o.attempts > 1 && (
+          <>
+            <dt>Attempts</dt>
+            <dd class="num">{o.attempts}</dd>
+          </>
+        )}
+        {shown.map((t) => {
+          const session = e.sessions.get(t.agentSessionId);
+          return (
+            <>
+              <dt class="target" key={`${t.turnId}-t`}>
+                <Glyph state={targetState[t.state]} word />
+                {t.agentSessionId === rootId ? "Main agent" : session ? nameOf(session) : "An agent"}
+              </dt>
+              <dd key={`${t.turnId}-d`} class="soft" title={t.evidence}>
+                {t.agentSessionId === rootId && t.state === "interrupted" ? "ended, not confirmed" : targetWords[t.state]}
+              </dd>
+            </>
+          );
+        })}
+      </dl>
+      {shown.length < o.targets.length && (
+        <button type="button" class="link" onClick={() => setAll(true)}>
+          Show all {o.targets.length}
+        </button>
+      )}
+    </section>
+  );
+}
+
+function Used({ e, root, turn }: { e: Entities; root: Session; turn: Turn }) {
+  const whole = root.usageWithChildren;
+  if (tokens(whole) === 0 && tokens(root.usage) === 0) return null;
+  const agents = agentsOf(e, root.id, turn.id).length;
+  return (
+    <section class="facts">
+      <h3>Used in this session</h3>
+      <dl>
+        <dt>Main agent</dt>
+        <dd class="num">{compact(tokens(root.usage))} tokens</dd>
+        <dt>{agents > 0 || tokens(whole) > tokens(root.usage) ? "With agents" : "In all"}</dt>
+        <dd class="num">{compact(tokens(whole))} tokens</dd>
+        {whole.cachedInputTokens > 0 && (
+          <>
+            <dt>Of these cached</dt>
+            <dd class="num">{compact(whole.cachedInputTokens)}</dd>
+          </>
+        )}
+        {whole.costMicros > 0 && (
+          <>
+            <dt>Cost</dt>
+            <dd class="num">{money(whole.costMicros)}</dd>
+          </>
+        )}
+      </dl>
+    </section>
+  );
+}
+
+function Facts({ session }: { session: Session }) {
+  const can = session.capabilities;
+  const limits = [
+    can.cancel ? (can.confirmsCancel ? "" : "A stop of the turn is not confirmed by it.") : "A turn cannot be stopped.",
+    can.childCancel ? (can.confirmsChildCancel ? "" : "A stop of one agent is not confirmed by it.") : "One agent cannot be stopped alone.",
+    can.guide ? "" : "No messages while a turn runs.",
+    can.guideWhileChildrenRun ? "" : "No messages while only agents run.",
+    can.resume ? "" : "It cannot go on after its process has ended.",
+  ].filter(Boolean);
+  return (
+    <section class="facts">
+      <h3>Session</h3>
+      <dl>
+        <dt>Provider</dt>
+        <dd>{session.provider}</dd>
+        {session.model && (
+          <>
+            <dt>Model</dt>
+            <dd>{session.model}</dd>
+          </>
+        )}
+        {session.permissionMode && (
+          <>
+            <dt>Permissions</dt>
+            <dd>{session.permissionMode}</dd>
+          </>
+        )}
+        <dt>Directory</dt>
+        <dd class="mono path">{session.cwd}</dd>
+      </dl>
+      {limits.length > 0 && (
+        <ul class="limits soft">
+          {limits.map((l) => (
+            <li key={l}>{l}</li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
