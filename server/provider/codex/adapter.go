@@ -121,7 +121,7 @@ func (a *Adapter) Open(ctx context.Context, p provider.OpenParams, sink provider
 		return nil, err
 	}
 	r := newRuntime(sink, link, a.o.Park)
-	go r.run()
+	provider.Go(sink, r.run)
 	if err := r.open(ctx, p, approval, sandbox); err != nil {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
 		defer cancel()

@@ -111,7 +111,9 @@ func (r *runtime) startFailed(u *turn, in provider.Input, err error, w *waiter) 
 	}
 	u.ended = true
 	r.wakeGuides(u)
-	r.confirm(r.root, u, agent.OutcomeFailed)
+	if reason.Code != agent.CodeProviderGone {
+		r.confirm(r.root, u, agent.OutcomeFailed)
+	}
 	if errors.Is(err, errNoAnswer) {
 		// It may have been taken all the same. Should it begin, it is nobody's.
 		r.boundary = true

@@ -74,14 +74,19 @@ func newRuntime(sink provider.Sink, link Transport, park func(int)) *runtime {
 
 // do runs f under the lock and afterwards what f put off.
 func (r *runtime) do(f func()) {
-	r.mu.Lock()
-	f()
-	after := r.after
-	r.after = nil
-	r.mu.Unlock()
-	for _, g := range after {
+	for _, g := range r.locked(f) {
 		g()
 	}
+}
+
+func (r *runtime) locked(f func()) (after []func()) {
+	r.mu.Lock()
+	defer func() { // a panic must not leave the lock behind: Close needs it
+		after, r.after = r.after, nil
+		r.mu.Unlock()
+	}()
+	f()
+	return nil
 }
 
 // later puts f off until the lock is released. Called with the lock held.
