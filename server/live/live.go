@@ -33,7 +33,7 @@ type Options struct {
 	TextDelay    time.Duration // how long text waits for its chunk: 50 ms
 	OpenTimeout  time.Duration // to open a runtime: 60 s
 	StartTimeout time.Duration // for a provider to take a message: 60 s
-	CloseTimeout time.Duration // to close a runtime: 15 s
+	CloseTimeout time.Duration // to close a runtime: 10 s
 	IdleClose    time.Duration // how long a runtime with nothing to do stays open: 30 min
 	Retries      int           // of a fact while storage is busy: 8, about 2 s in all
 }
@@ -42,7 +42,7 @@ func (o Options) withDefaults() Options {
 	positive(&o.TextDelay, 50*time.Millisecond)
 	positive(&o.OpenTimeout, time.Minute)
 	positive(&o.StartTimeout, time.Minute)
-	positive(&o.CloseTimeout, 15*time.Second)
+	positive(&o.CloseTimeout, 10*time.Second)
 	positive(&o.IdleClose, 30*time.Minute)
 	if o.TextDeltas <= 0 {
 		o.TextDeltas = 32
