@@ -25,6 +25,7 @@ type API struct {
 
 	// Sockets outlive their requests: closing ends them and waits for them.
 	sockets sync.WaitGroup
+	enterMu sync.Mutex // no socket enters once closing has begun
 	closing context.Context
 	close   context.CancelFunc
 }
@@ -68,7 +69,9 @@ func (a *API) LoginCode() (string, error) { return a.auth.mintCode() }
 
 // Close ends every open socket with "restart" and waits for them, or for ctx.
 func (a *API) Close(ctx context.Context) error {
+	a.enterMu.Lock()
 	a.close()
+	a.enterMu.Unlock()
 	done := make(chan struct{})
 	go func() { a.sockets.Wait(); close(done) }()
 	select {

@@ -7,11 +7,18 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/hub"
 )
 
 // wireEvent is an event in the document's eyes: the same JSON, with a schema that ties
 // each kind to its entity.
 type wireEvent agent.Event
+
+// MarshalJSON gives the bytes that the stream sends.
+func (e wireEvent) MarshalJSON() ([]byte, error) {
+	ev := agent.Event(e)
+	return hub.AppendEvent(nil, &ev), nil
+}
 
 // eventPage is agent.Log with that schema.
 type eventPage struct {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +22,7 @@ type metrics struct {
 	sockets  prometheus.Gauge
 	closes   *prometheus.CounterVec
 	frames   prometheus.Counter
+	writes   atomic.Int64 // system calls of all sockets
 }
 
 func newMetrics(a *API) *metrics {

@@ -18,6 +18,7 @@ import (
 // every API of a test wants the same.
 var configureHuma = sync.OnceFunc(func() {
 	huma.DefaultArrayNullable = false
+	huma.ValidateStrictCasing = true
 	huma.NewError = humaProblem
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
 		e := humaProblem(status, msg, errs...)

@@ -34,7 +34,10 @@ func (v *view) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
-	if name != "" && name != indexFile && v.serveFile(w, r, name) {
+	if name == indexFile {
+		name = "" // for who is signed in, as every other page
+	}
+	if name != "" && v.serveFile(w, r, name) {
 		return
 	}
 	if looksLikeFile(name) {
