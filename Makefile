@@ -76,7 +76,7 @@ generate: $(NPM_STAMP) ## rows and queries, openapi.json, and both clients
 	$(SQLC) generate
 	@mkdir -p openapi
 	$(GO) run ./server/cmd/turnkeeper openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
-	$(OAPI_CODEGEN) -config clientgen/goclient/oapi-codegen.yaml openapi/openapi.json
+	$(OAPI_CODEGEN) -config clientgen/oapi-codegen.yaml openapi/openapi.json
 	$(OPENAPI_TYPESCRIPT) openapi/openapi.json -o clientgen/ts/schema.gen.ts
 
 verify: generate ## generated files are current; imports, licences and the libc pin hold
