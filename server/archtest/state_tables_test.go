@@ -84,8 +84,11 @@ func turnTable(title, note string, root bool) string {
 		{"lose", agent.Change{Step: agent.StepLose}},
 	}
 	states := []agent.TurnState{
-		{Root: root, Phase: agent.PhaseSubmitted}, {Root: root, Phase: agent.PhaseRunning}, {Root: root, Phase: agent.PhaseWaiting},
-		{Root: root, Phase: agent.PhaseSettling}, {Root: root, Phase: agent.PhaseSettled, Outcome: agent.OutcomeCompleted},
+		{Root: root, Phase: agent.PhaseSubmitted},
+		{Root: root, Phase: agent.PhaseRunning},
+		{Root: root, Phase: agent.PhaseWaiting},
+		{Root: root, Phase: agent.PhaseSettling},
+		{Root: root, Phase: agent.PhaseSettled, Outcome: agent.OutcomeCompleted},
 	}
 	head := []string{"step"}
 	for _, s := range states {
