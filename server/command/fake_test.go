@@ -78,6 +78,13 @@ func (f *fakeStore) Claim(_ context.Context, _ string, lease time.Duration, limi
 	return claimed, nil
 }
 
+// claimed counts the calls of Claim.
+func (f *fakeStore) claimed() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.claims
+}
+
 func (op *fakeOp) claimable(now time.Time) bool {
 	switch op.Operation.Status {
 	case agent.OperationPending:

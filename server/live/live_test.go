@@ -3,6 +3,7 @@ package live_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,12 +146,11 @@ func TestOpeningThatHeedsNothing(t *testing.T) {
 	inBubble(t, live.Options{CloseTimeout: 5 * time.Second}, func(t *testing.T, w *world) {
 		release := make(chan struct{})
 		late := &fakeRuntime{done: make(chan struct{})}
-		first := true
+		var opened atomic.Bool
 		w.adapter.open = func(context.Context, provider.OpenParams, provider.Sink) (provider.Runtime, error) {
-			if !first {
+			if opened.Swap(true) {
 				return nil, nil
 			}
-			first = false
 			<-release
 			return late, nil
 		}

@@ -3,6 +3,7 @@ package live_test
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,9 +130,9 @@ func TestBrokenStorageClosesTheRuntimeAndTheLossIsStoredLater(t *testing.T) {
 	inBubble(t, live.Options{}, func(t *testing.T, w *world) {
 		s := w.root()
 		in := w.started(s)
-		broken := true
+		var healthy atomic.Bool
 		w.Fail = func(agent.Fact) error {
-			if broken {
+			if !healthy.Load() {
 				return agent.Errorf(agent.CodeUnavailable, "busy")
 			}
 			return nil
@@ -142,7 +143,7 @@ func TestBrokenStorageClosesTheRuntimeAndTheLossIsStoredLater(t *testing.T) {
 		}
 		<-r.done // it was closed
 		time.Sleep(10 * time.Second)
-		broken = false
+		healthy.Store(true)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if turn := w.turn(in.Turn); turn.Outcome != agent.OutcomeInterrupted || turn.Error.Code != agent.CodeUnavailable {
