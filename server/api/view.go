@@ -44,7 +44,7 @@ func (v *view) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		newProblem(codeRouteNotFound, "There is no such file.").write(w, r)
 		return
 	}
-	if v.api.auth.identify(r).kind != byCookie {
+	if v.api.auth.identify(r).kind == byNobody {
 		h.Set("Cache-Control", "no-store")
 		writePage(w, http.StatusUnauthorized, pageSignIn)
 		return
