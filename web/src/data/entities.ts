@@ -49,6 +49,8 @@ export class Entities {
   readonly peeks = new Map<string, string>();
   /** Roots whose whole tree is kept. Of the others only the root itself is. */
   readonly trees = new Set<string>();
+  /** Of these, the ones whose snapshot is in: what is not here does not exist. */
+  readonly whole = new Set<string>();
   readonly deleted = new Set<string>();
   /** Kinds of event this view does not know, with how many came. */
   readonly unknown = new Map<string, number>();
@@ -154,6 +156,7 @@ export class Entities {
     this.latest.delete(sessionId);
     this.asked.delete(sessionId);
     this.trees.delete(sessionId);
+    this.whole.delete(sessionId);
     if (parent) this.children.set(parent, (this.children.get(parent) ?? []).filter((id) => id !== sessionId));
     drop(this.turns, sessionId);
     drop(this.messages, sessionId);

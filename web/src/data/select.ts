@@ -70,6 +70,12 @@ export function liveAgentsOf(e: Entities, rootId: string, turnId: string): Sessi
   });
 }
 
+/** How many agents of a root turn are open. The root's own counter covers trees that are not loaded. */
+export function liveAgentCount(e: Entities, rootId: string, turnId: string): number {
+  const seen = liveAgentsOf(e, rootId, turnId).length;
+  return e.whole.has(rootId) ? seen : Math.max(seen, e.sessions.get(rootId)?.activeChildCount ?? 0);
+}
+
 export function isOpen(i: Interaction): boolean {
   return i.status === "pending" || i.status === "answering";
 }
@@ -91,7 +97,7 @@ export function pendingPrompts(e: Entities): Interaction[] {
 
 /** How many questions of a tree need a person. The root's own counter covers trees that are not loaded. */
 export function pendingIn(e: Entities, rootId: string): number {
-  if (!e.trees.has(rootId)) return e.sessions.get(rootId)?.pendingInteractionCount ?? 0;
+  if (!e.whole.has(rootId)) return e.sessions.get(rootId)?.pendingInteractionCount ?? 0;
   return pendingPrompts(e).filter((i) => e.rootOf(i.agentSessionId) === rootId).length;
 }
 
@@ -103,11 +109,9 @@ export function stateOf(e: Entities, sessionId: string): State {
 
 /** How a root stands in the list. Never an end while anything below it is open. */
 export function stateOfRoot(e: Entities, rootId: string): State {
-  const session = e.sessions.get(rootId);
   if (pendingIn(e, rootId) > 0) return "ask";
   const turn = latestTurn(e, rootId);
-  const open = turn ? liveAgentsOf(e, rootId, turn.id).length : 0;
-  const agents = Math.max(open, e.trees.has(rootId) ? 0 : (session?.activeChildCount ?? 0));
+  const agents = turn ? liveAgentCount(e, rootId, turn.id) : 0;
   if (turn && !isLive(turn) && agents > 0) return "waiting";
   return stateOfTurn(turn, agents > 0 && turn?.providerTurn?.phase === "ended");
 }
@@ -189,7 +193,7 @@ export function newestMessage(e: Entities, sessionId: string): Message | undefin
 export function activity(e: Entities, sessionId: string): string {
   const prompt = openPromptsOf(e, sessionId)[0];
   const turn = latestTurn(e, sessionId);
-  if (prompt) return prompt.status === "answering" ? "your answer is on its way" : prompt.detail.reason || prompt.title;
+  if (prompt) return prompt.status === "answering" ? "your answer is on its way" : "waits for your answer";
   if (!turn) return "";
   if (turn.phase === "settled") return ending(e, sessionId, turn);
   if (turn.phase === "settling") return stopping(e, turn);

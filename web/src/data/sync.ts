@@ -189,6 +189,8 @@ export class Sync {
     for (const s of [detail.session, ...detail.childSessions]) e.putSession(s, detail.seq);
     for (const turn of turns.items) e.putTurn(turn, asked);
     for (const i of interactions) e.putInteraction(i, asked);
+    e.whole.add(rootId);
+    e.touch("list", "prompts", `tree:${rootId}`);
     this.hooks.changed();
     await this.recallStops(e, rootId);
   }

@@ -8,6 +8,7 @@ import {
   agentsOf,
   isLive,
   latestTurn,
+  liveAgentCount,
   liveAgentsOf,
   newestMessage,
   openPromptsOf,
@@ -32,7 +33,8 @@ export function whyOpen(e: Entities, rootId: string, now: number): Why {
   const turn = latestTurn(e, rootId);
   if (!turn) return { state: "idle", head: "Ready.", tail: "" };
   const open = liveAgentsOf(e, rootId, turn.id);
-  if (!isLive(turn) && open.length === 0) return ended(e, rootId, turn);
+  const live = liveAgentCount(e, rootId, turn.id);
+  if (!isLive(turn) && live === 0) return ended(e, rootId, turn);
   if (turn.phase === "settling") return stopping(e, rootId, turn, open, now);
   const own = openPromptsOf(e, rootId)[0];
   const agents = waitingFor(e, open, now);
@@ -41,24 +43,24 @@ export function whyOpen(e: Entities, rootId: string, now: number): Why {
     return { state: own.status === "answering" ? "working" : "ask", head, tail: sentence([clip(own.title, 120), ...agents]) };
   }
   const asks = open.some((s) => openPromptsOf(e, s.id).some((i) => i.status === "pending"));
-  const total = Math.max(agentsOf(e, rootId, turn.id).length, open.length);
+  const total = Math.max(agentsOf(e, rootId, turn.id).length, live);
   if (mainRuns(turn)) {
     const doing = work(e, rootId);
-    if (open.length === 0) {
+    if (live === 0) {
       if (turn.phase === "submitted") return { state: "submitted", head: "Sent.", tail: "The main agent has not started yet." };
       return { state: "working", head: "The main agent is working.", tail: doing ? sentence([`it is running ${doing}`]) : "" };
     }
-    return { state: asks ? "ask" : "working", head: `The main agent and ${of(open.length, total)} are working.`, tail: sentence(agents) };
+    return { state: asks ? "ask" : "working", head: `The main agent and ${of(live, total)} are working.`, tail: sentence(agents) };
   }
-  if (open.length > 0) {
-    return { state: asks ? "ask" : "waiting", head: `Waiting for ${of(open.length, total)}.`, tail: sentence(agents) };
+  if (live > 0) {
+    return { state: asks ? "ask" : "waiting", head: `Waiting for ${of(live, total)}.`, tail: sentence(agents) };
   }
   return reserved(e, turn, now);
 }
 
 /** Whether the main agent itself still works: its provider turn runs, or has yet to begin. */
 function mainRuns(turn: Turn): boolean {
-  return turn.providerTurn === undefined || turn.providerTurn.phase === "running";
+  return isLive(turn) && (turn.providerTurn === undefined || turn.providerTurn.phase === "running");
 }
 
 function of(open: number, total: number): string {
@@ -68,6 +70,9 @@ function of(open: number, total: number): string {
 /** Every agent is done, the main agent may still speak: a reserved continuation. */
 function reserved(e: Entities, turn: Turn, now: number): Why {
   const gate = e.gates.get(turn.id);
+  if (turn.providerTurn?.phase !== "reserved" && !gate?.continuation) {
+    return { state: "waiting", head: "All agents have ended.", tail: "The turn is about to end." };
+  }
   const left = gate?.continuation ? Date.parse(gate.continuation.deadline) - now : NaN;
   const kept = gate?.retainedOutcome ?? (turn.providerTurn?.phase === "ended" ? turn.providerTurn.outcome : undefined);
   const until = left > 0 ? ` within ${roughly(left + 999)}` : "";
@@ -129,6 +134,7 @@ export function stopWords(operation: Operation): string {
     case "succeeded":
       return "confirmed";
     case "unconfirmed":
+      if (loose === 1 && operation.targets.length === 1) return "ended, not confirmed";
       return loose > 0 ? `${loose} of ${operation.targets.length} did not confirm` : "not confirmed by the provider";
     case "failed":
       return operation.error?.message ?? "could not be delivered";

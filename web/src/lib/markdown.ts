@@ -1,6 +1,6 @@
 // Text of agents as HTML that can do no harm: raw HTML is shown as text, images are
-// links (a remote image would tell its host that it was read), and a sanitiser has the
-// last word.
+// links (a remote image would tell its host that it was read), links lead to the web or
+// nowhere, and a sanitiser has the last word. Each of these holds without the others.
 
 import DOMPurify from "dompurify";
 import { Marked } from "marked";
@@ -11,12 +11,22 @@ function escape(text: string): string {
   return text.replace(/[&<>"']/g, (c) => escapes[c]!);
 }
 
+const safe = /^(?:https?:|mailto:)/i;
+
+/** A link to somewhere else, opened apart; an address of any other kind is left out. */
+function anchor(href: string, inner: string): string {
+  return safe.test(href) ? `<a href="${escape(href)}" target="_blank" rel="noopener noreferrer nofollow">${inner}</a>` : inner;
+}
+
 const marked = new Marked({
   gfm: true,
   breaks: false,
   renderer: {
     html: ({ text }) => escape(text),
-    image: ({ href, text, title }) => `<a href="${escape(href)}">${escape(text || title || href)}</a>`,
+    link({ href, tokens }) {
+      return anchor(href, this.parser.parseInline(tokens));
+    },
+    image: ({ href, text, title }) => anchor(href, escape(text || title || href)),
     checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
   },
 });
@@ -26,17 +36,10 @@ const rules = {
     "p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "del", "code", "pre", "blockquote",
     "ul", "ol", "li", "a", "table", "thead", "tbody", "tr", "th", "td",
   ],
-  ALLOWED_ATTR: ["href", "class", "start", "align"],
-  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:)/i,
+  ALLOWED_ATTR: ["href", "target", "rel", "class", "start", "align"],
+  ALLOWED_URI_REGEXP: safe,
   RETURN_TRUSTED_TYPE: true,
 };
-
-DOMPurify.addHook("afterSanitizeAttributes", (node) => {
-  if (node.tagName !== "A") return;
-  if (!node.hasAttribute("href")) return;
-  node.setAttribute("target", "_blank");
-  node.setAttribute("rel", "noopener noreferrer nofollow");
-});
 
 /** Sanitised HTML of one piece of markdown. A TrustedHTML where the browser knows it. */
 export function renderMarkdown(text: string): string {

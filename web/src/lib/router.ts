@@ -39,10 +39,11 @@ function current(): Route {
 
 export function navigate(to: Route, options: { replace?: boolean } = {}): void {
   const url = href(to);
-  if (url === location.pathname) return;
-  if (options.replace) history.replaceState(null, "", url);
-  else history.pushState(null, "", url);
-  route.value = current();
+  if (url !== location.pathname) {
+    if (options.replace) history.replaceState(null, "", url);
+    else history.pushState(null, "", url);
+  }
+  if (formatPath(route.peek()) !== formatPath(to)) route.value = to;
 }
 
 /** Follows the address bar, and turns clicks on our own links into navigation. */

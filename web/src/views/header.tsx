@@ -105,7 +105,7 @@ export function nextQuestion(model: ReturnType<typeof useModel>): void {
   const next = all[(at + 1) % all.length];
   if (next) return model.goTo(next);
   // A question in a tree that is not loaded: opening its session loads it.
-  const session = [...e.sessions.values()].find((s) => s.kind === "root" && s.pendingInteractionCount > 0 && !e.trees.has(s.id));
+  const session = [...e.sessions.values()].find((s) => s.kind === "root" && s.pendingInteractionCount > 0 && !e.whole.has(s.id));
   if (session) navigate({ workspace: session.workspaceId, session: session.id });
 }
 

@@ -1,7 +1,7 @@
 // What every view can reach: the entities of the open workspace, the commands, and the
 // little state that is the page's own (which lanes are open, what is being typed).
 
-import { computed, effect, signal, type Signal } from "@preact/signals";
+import { computed, effect, signal, untracked, type Signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Api } from "../data/api";
@@ -34,6 +34,7 @@ export class Model {
 
   private readonly lanes = new Map<string, Signal<boolean>>();
   private starting = false;
+  private stopFollowing: (() => void) | undefined;
 
   constructor(
     readonly api: Api,
@@ -79,7 +80,15 @@ export class Model {
         await new Promise((resolve) => setTimeout(resolve, wait));
       }
     }
-    effect(() => this.follow(route.value.workspace));
+    this.stopFollowing = effect(() => {
+      const id = route.value.workspace;
+      untracked(() => this.follow(id));
+    });
+  }
+
+  close(): void {
+    this.stopFollowing?.();
+    this.sync.peek()?.close();
   }
 
   /** The workspace in the address, else the one used last, else the first. */

@@ -176,7 +176,7 @@ function Stop({ e, operation: o, rootId }: { e: Entities; operation: Operation; 
           <Clock at={o.createdAt} seconds />
         </dd>
         <dt>So far</dt>
-        <dd class={o.status === "failed" ? "s-failed" : ""}>{stopWords(o)}</dd>
+        <dd class={o.status === "failed" ? "s-failed" : o.status === "unconfirmed" ? "s-interrupted" : ""}>{stopWords(o)}</dd>
         {left > 0 && (
           <>
             <dt>Gives up waiting</dt>
@@ -189,7 +189,7 @@ function Stop({ e, operation: o, rootId }: { e: Entities; operation: Operation; 
             <dd class="num">{o.attempts}</dd>
           </>
         )}
-        {shown.map((t) => {
+        {(o.targets.length > 1 || o.targets[0]?.turnId !== o.turnId ? shown : []).map((t) => {
           const session = e.sessions.get(t.agentSessionId);
           return (
             <>
@@ -204,7 +204,7 @@ function Stop({ e, operation: o, rootId }: { e: Entities; operation: Operation; 
           );
         })}
       </dl>
-      {shown.length < o.targets.length && (
+      {o.targets.length > shown.length && (
         <button type="button" class="link" onClick={() => setAll(true)}>
           Show all {o.targets.length}
         </button>

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Session } from "../data/model";
-import { grouped, isLive, latestTurn, liveAgentsOf, stateOfRoot } from "../data/select";
+import { grouped, isLive, latestTurn, liveAgentCount, stateOfRoot } from "../data/select";
 import { nameOf } from "../data/why";
 import { narrow } from "../lib/media";
 import { href, route } from "../lib/router";
@@ -81,8 +81,7 @@ function Row({ session }: { session: Session }) {
   const e = model.read(`tree:${session.id}`);
   const state = stateOfRoot(e, session.id);
   const turn = latestTurn(e, session.id);
-  const open = turn ? liveAgentsOf(e, session.id, turn.id).length : 0;
-  const agents = e.trees.has(session.id) ? open : session.activeChildCount;
+  const agents = turn ? liveAgentCount(e, session.id, turn.id) : 0;
   const on = route.value.session === session.id;
   const verb = turn?.providerTurn?.phase === "ended" ? "waiting for" : "with";
   const note = agents > 0 && isLive(turn) ? `${verb} ${count(agents, "agent")}` : session.attention === "stalled" ? "silent for a while" : "";

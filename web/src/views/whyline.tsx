@@ -25,7 +25,7 @@ export function WhyLine({ rootId }: { rootId: string }) {
   };
 
   return (
-    <div class={`whyline s-${why.state}`}>
+    <div class="whyline">
       <Glyph state={why.state} word />
       <p class="why-text" id="why">
         <b>{why.head}</b> {why.tail && <span class="soft">{why.tail}</span>}
