@@ -147,7 +147,12 @@ func (s *stage) await(what string, cond func(View) bool) View {
 // says waits until somebody has said text, and returns who.
 func (s *stage) says(text string) agent.Session {
 	s.t.Helper()
-	return s.await("somebody says "+text, func(v View) bool { return v.Holder(text).ID != "" }).Holder(text)
+	v := s.await("somebody says "+text, func(v View) bool { return v.Holder(text).ID != "" })
+	who := v.Holder(text)
+	if (who.ID == s.Root) != strings.HasPrefix(text, "[root]") || who.LatestTurn == nil {
+		s.t.Fatalf("%q is in the transcript of %s %s\n%s", text, who.Kind, who.ID, v)
+	}
+	return who
 }
 
 // settles waits for the latest root turn's end and checks its outcome.
