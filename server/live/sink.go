@@ -128,13 +128,16 @@ func (s *sink) note(f agent.Fact, applied agent.Applied) {
 		}
 	case agent.MessagePut:
 		s.follow(f.Message, applied.Verdict)
+	case agent.TurnSettled:
+		s.unfollow(f.Turn)
 	case agent.SessionLost:
 		s.lost = true
-	case agent.SessionDescribed, agent.ChildStarted, agent.TurnStarted, agent.TurnSettled, agent.TextAppended,
+	case agent.SessionDescribed, agent.ChildStarted, agent.TurnStarted, agent.TextAppended,
 		agent.InteractionAsked, agent.InteractionEnded, agent.UsageReported:
 	}
-	if applied.RootSettled {
-		clear(s.turns) // one root turn is open at a time
+	if applied.RootSettled { // one root turn is open at a time, and nothing lives below a settled one
+		clear(s.turns)
+		clear(s.streams)
 	}
 }
 

@@ -71,6 +71,15 @@ func (s *sink) follow(m agent.Message, v agent.Verdict) {
 	}
 }
 
+// unfollow forgets what a turn that has settled left streaming; storage ended it too.
+func (s *sink) unfollow(turn agent.TurnID) {
+	for id, st := range s.streams {
+		if st.turn == turn {
+			delete(s.streams, id)
+		}
+	}
+}
+
 // flushLate commits the text that waited for its chunk long enough.
 func (s *sink) flushLate() {
 	defer s.hold()()
