@@ -94,3 +94,17 @@ func TestShownScenariosSayWhatTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is written, Parse answers with a script or with mistakes, and never panics.
+func FuzzParse(f *testing.F) {
+	for _, text := range conformance {
+		f.Add(text)
+	}
+	f.Add("root\n  ask question\n    question\n      choice\n  spawn a times\n  spawn\n  resume\n  usage x\nagent\nafter\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := demo.Parse("x", text)
+		if (s == nil) == (err == nil) {
+			t.Errorf("script %v, error %v", s, err)
+		}
+	})
+}
