@@ -1,0 +1,61 @@
+-- name: InsertOperation :one
+INSERT INTO operations (id, workspace, root, session, session_id, turn, turn_id, root_turn_id, kind, status, due, client,
+    deadline, message_id, request_id, created_at, updated_at)
+VALUES (@id, @workspace, @root, @session, @session_id, @turn, @turn_id, @root_turn_id, @kind, 'pending', @due, @client,
+    @deadline, @message_id, @request_id, @created_at, @updated_at)
+RETURNING *;
+
+-- name: OperationByID :one
+SELECT * FROM operations WHERE id = @id;
+
+-- name: LatestOperation :one
+-- The cancel of a turn, the answer to a question or the guidance of a message that was recorded last.
+SELECT * FROM operations WHERE turn = @turn AND kind = @kind AND request_id = @request_id AND message_id = @message_id
+ORDER BY pk DESC LIMIT 1;
+
+-- name: WriteOperation :one
+UPDATE operations SET status = @status, attempts = @attempts, due = @due, worker = @worker, deadline = @deadline,
+    error_code = @error_code, error_text = @error_text, updated_at = @updated_at
+WHERE pk = @pk
+RETURNING *;
+
+-- name: DueOperations :many
+SELECT * FROM operations WHERE status IN ('pending', 'running') AND due <= @now ORDER BY due, pk LIMIT @page;
+
+-- name: NextDue :one
+SELECT due FROM operations WHERE status IN ('pending', 'running') ORDER BY due, pk LIMIT 1;
+
+-- name: RequeueOperations :execrows
+UPDATE operations SET status = 'pending', worker = '', due = @due, updated_at = @due WHERE status IN ('pending', 'running') AND worker <> '';
+
+-- name: FailOperationsOf :exec
+UPDATE operations SET status = 'failed', error_code = @error_code, error_text = @error_text, updated_at = @updated_at
+WHERE root = @root AND status IN ('pending', 'running')
+    AND session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT)));
+
+-- name: InsertTargets :exec
+INSERT INTO operation_targets (operation, turn, session_id, turn_id, state)
+SELECT CAST(@operation AS INTEGER), t.pk, t.session_id, t.id, 'requested'
+FROM json_each(CAST(@keys AS TEXT)) j CROSS JOIN turns t ON t.pk = j.value WHERE true
+ON CONFLICT (operation, turn) DO UPDATE SET state = 'requested', evidence = '';
+
+-- name: Targets :many
+SELECT * FROM operation_targets WHERE operation = @operation ORDER BY turn;
+
+-- name: TargetsWithTurns :many
+SELECT sqlc.embed(o), sqlc.embed(t) FROM operation_targets o CROSS JOIN turns t ON t.pk = o.turn
+WHERE o.operation = @operation ORDER BY o.turn;
+
+-- name: WriteTarget :exec
+UPDATE operation_targets SET state = @state, evidence = @evidence WHERE operation = @operation AND turn = @turn;
+
+-- name: WriteTargets :exec
+UPDATE operation_targets SET state = @state WHERE operation = @operation AND turn IN (SELECT value FROM json_each(CAST(@turns AS TEXT)));
+
+-- name: DeleteTargetsOf :exec
+DELETE FROM operation_targets WHERE operation IN (
+    SELECT o.pk FROM operations o WHERE o.root = @root) AND turn IN (
+    SELECT t.pk FROM turns t WHERE t.session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT))));
+
+-- name: CountOpenOperations :one
+SELECT count(*) FROM operations WHERE status IN ('pending', 'running');

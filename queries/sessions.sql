@@ -1,0 +1,111 @@
+-- name: MaxSessionKey :one
+SELECT CAST(coalesce(max(pk), 0) AS INTEGER) AS pk FROM sessions;
+
+-- name: SessionByID :one
+SELECT * FROM sessions WHERE id = @id;
+
+-- name: SessionByPK :one
+SELECT * FROM sessions WHERE pk = @pk;
+
+-- name: InsertSession :exec
+INSERT INTO sessions (pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id,
+    root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, handles,
+    capabilities, latest_turn, created_at, updated_at)
+VALUES (@pk, @id, @workspace, @workspace_id, @kind, @root, @parent, @parent_id, @parent_turn_id, @parent_call_id,
+    @root_id, @root_turn_id, @provider, @title, @titled, @cwd, @model, @agent_type, @prompt, @permission_mode, @scenario, @handles,
+    @capabilities, @latest_turn, @created_at, @updated_at);
+
+-- name: AdjustSession :one
+-- Counters move by a difference, so that the row need not be read first. updated_at is not
+-- here: it is indexed, and a counter must not cost a page of that index.
+UPDATE sessions SET
+    pending = pending + @pending,
+    active_children = active_children + @active,
+    latest_turn = CASE WHEN CAST(@latest_turn AS INTEGER) > 0 THEN CAST(@latest_turn AS INTEGER) ELSE latest_turn END
+WHERE pk = @pk
+RETURNING *;
+
+-- name: AdjustAndTouchSession :one
+UPDATE sessions SET
+    pending = pending + @pending,
+    active_children = active_children + @active,
+    latest_turn = CASE WHEN CAST(@latest_turn AS INTEGER) > 0 THEN CAST(@latest_turn AS INTEGER) ELSE latest_turn END,
+    updated_at = @updated_at
+WHERE pk = @pk
+RETURNING *;
+
+-- name: DescribeSession :one
+UPDATE sessions SET title = @title, model = @model, agent_type = @agent_type, prompt = @prompt,
+    provider_session_id = @provider_session_id, handles = @handles, capabilities = @capabilities
+WHERE pk = @pk
+RETURNING *;
+
+-- name: RenameSession :one
+UPDATE sessions SET title = @title, titled = @titled, pinned = @pinned, updated_at = @updated_at WHERE pk = @pk RETURNING *;
+
+-- name: SetSessionUsage :one
+UPDATE sessions SET own_usage = @own_usage, tree_usage = @tree_usage WHERE pk = @pk RETURNING *;
+
+-- name: InsertAliases :exec
+INSERT INTO session_aliases (root, kind, value, session)
+SELECT CAST(@root AS INTEGER), j.key, j.value, CAST(@session AS INTEGER) FROM json_each(CAST(@handles AS TEXT)) j WHERE true
+ON CONFLICT DO NOTHING;
+
+-- name: InsertClosure :exec
+INSERT INTO session_closure (ancestor, descendant, depth)
+SELECT c.ancestor, CAST(@child AS INTEGER), c.depth + 1 FROM session_closure c WHERE c.descendant = @parent
+UNION ALL SELECT CAST(@parent AS INTEGER), CAST(@child AS INTEGER), 1;
+
+-- name: AncestorsBelowRoot :many
+SELECT s.* FROM session_closure c CROSS JOIN sessions s ON s.pk = c.ancestor WHERE c.descendant = @session;
+
+-- name: TreeBelowRoot :many
+SELECT sqlc.embed(s), sqlc.embed(t)
+FROM sessions s CROSS JOIN turns t ON t.pk = s.latest_turn
+WHERE s.root = @root AND s.deleted_at = 0 AND s.pk > @root
+ORDER BY s.pk;
+
+-- name: TreeBelowChild :many
+SELECT sqlc.embed(s), sqlc.embed(t)
+FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant CROSS JOIN turns t ON t.pk = s.latest_turn
+WHERE c.ancestor = @ancestor AND s.deleted_at = 0
+ORDER BY c.descendant;
+
+-- name: KeysOfTree :many
+SELECT pk, id FROM sessions WHERE root = @root AND deleted_at = 0 ORDER BY pk;
+
+-- name: KeysBelowChild :many
+SELECT s.pk, s.id FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant
+WHERE c.ancestor = @ancestor AND s.deleted_at = 0 ORDER BY c.descendant;
+
+-- name: TombstoneSessions :exec
+UPDATE sessions SET deleted_at = CAST(@deleted_at AS INTEGER), pending = 0, active_children = 0, latest_turn = 0
+WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT)));
+
+-- name: RootsOfWorkspace :many
+SELECT * FROM sessions WHERE workspace = @workspace AND kind = 'root' AND deleted_at = 0 ORDER BY updated_at, pk;
+
+-- name: ListRoots :many
+SELECT s.* FROM sessions s
+WHERE s.workspace = @workspace AND s.kind = 'root' AND s.deleted_at = 0
+    AND (s.updated_at, s.pk) < (CAST(@before_at AS INTEGER), CAST(@before_pk AS INTEGER))
+    AND (CAST(@provider AS TEXT) = '' OR s.provider = CAST(@provider AS TEXT))
+    AND (CAST(@query AS TEXT) = ''
+        OR instr((SELECT x.text FROM session_search x WHERE x.session = s.pk), CAST(@query AS TEXT)) > 0)
+    AND (CAST(@attention AS TEXT) = '' OR CAST(@attention AS TEXT) = CASE
+        WHEN s.pending > 0 THEN 'waiting'
+        WHEN (SELECT t.outcome FROM turns t WHERE t.pk = s.latest_turn) = 'failed' THEN 'failed'
+        WHEN s.pk IN (SELECT value FROM json_each(CAST(@stalled AS TEXT))) THEN 'stalled'
+        ELSE 'none' END)
+ORDER BY s.updated_at DESC, s.pk DESC
+LIMIT @page;
+
+-- name: PutSearch :exec
+INSERT INTO session_search (session, text) VALUES (@session, @text)
+ON CONFLICT (session) DO UPDATE SET text = excluded.text;
+
+-- name: SearchText :one
+SELECT text FROM session_search WHERE session = @session;
+
+-- name: CountSessions :one
+SELECT count(*) FROM sessions WHERE deleted_at = 0;

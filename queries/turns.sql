@@ -1,0 +1,128 @@
+-- name: MaxTurnKey :one
+SELECT CAST(coalesce(max(pk), 0) AS INTEGER) AS pk FROM turns;
+
+-- name: TurnByID :one
+SELECT * FROM turns WHERE id = @id;
+
+-- name: TurnByPK :one
+SELECT * FROM turns WHERE pk = @pk;
+
+-- name: TurnForFact :one
+-- Whether messages stand open is asked here, so that a terminal needs no statement for a
+-- turn that has none.
+SELECT sqlc.embed(turns),
+    EXISTS (SELECT 1 FROM messages m WHERE m.turn = turns.pk AND m.status IN ('pending', 'streaming')) AS open_messages
+FROM turns WHERE turns.id = @id;
+
+-- name: GateRow :one
+SELECT sqlc.embed(turns),
+    EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = turns.pk AND c.phase <> 'settled' AND c.is_root = 0) AS live_children,
+    EXISTS (SELECT 1 FROM messages m WHERE m.turn = turns.pk AND m.status IN ('pending', 'streaming')) AS open_messages
+FROM turns WHERE turns.pk = @pk;
+
+-- name: HasLiveBelow :one
+SELECT EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = @root_turn AND c.phase <> 'settled' AND c.is_root = 0) AS live;
+
+-- name: HasOpenMessages :one
+SELECT EXISTS (SELECT 1 FROM messages m WHERE m.turn = @turn AND m.status IN ('pending', 'streaming')) AS has_open;
+
+-- name: LiveRootTurn :one
+SELECT * FROM turns WHERE session = @session AND phase <> 'settled' AND is_root = 1;
+
+-- name: LiveRootTurns :many
+SELECT t.pk, t.session_id FROM turns t WHERE t.phase <> 'settled' AND t.is_root = 1 ORDER BY t.session;
+
+-- name: HasLiveChildTurn :one
+SELECT EXISTS (SELECT 1 FROM turns WHERE root_turn = @root_turn AND session = @session
+    AND phase <> 'settled' AND is_root = 0) AS live;
+
+-- name: ClosedAbove :one
+-- Whether a cancel closed a live turn of the session itself or of an ancestor below the root.
+SELECT EXISTS (
+    SELECT 1 FROM (
+        SELECT CAST(@session AS INTEGER) AS session
+        UNION ALL SELECT c.ancestor FROM session_closure c WHERE c.descendant = @session
+    ) x CROSS JOIN turns t ON t.session = x.session
+    WHERE t.root_turn = @root_turn AND t.phase <> 'settled' AND t.is_root = 0 AND t.closed = 1) AS closed;
+
+-- name: InsertTurn :exec
+INSERT INTO turns (pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, native_id, created_at, started_at)
+VALUES (@pk, @id, @session, @session_id, @root_turn, @root_turn_id, @is_root, @cause, @phase, @native_id, @created_at, @started_at);
+
+-- name: MoveChildTurn :execrows
+UPDATE turns SET phase = @phase, native_id = @native_id, prompts = @prompts, started_at = @started_at
+WHERE pk = @pk AND phase <> 'settled' AND is_root = 0;
+
+-- name: SettleChildTurn :execrows
+UPDATE turns SET phase = 'settled', outcome = @outcome, error_code = @error_code, error_text = @error_text,
+    prompts = 0, settled_at = @settled_at
+WHERE pk = @pk AND phase <> 'settled' AND is_root = 0;
+
+-- name: WriteRootTurn :execrows
+-- The only statement that settles a root turn. It repeats the gate's essential condition:
+-- where function and guard disagree, no row changes and the transaction is an error.
+UPDATE turns SET phase = @phase, outcome = @outcome, error_code = @error_code, error_text = @error_text,
+    closed = @closed, prompts = @prompts, cancel = @cancel,
+    provider_live = @provider_live, provider_reserved = @provider_reserved,
+    retained = @retained, retained_code = @retained_code, retained_text = @retained_text,
+    provider_id = @provider_id, provider_native = @provider_native,
+    provider_phase = @provider_phase, provider_outcome = @provider_outcome,
+    started_at = @started_at, settled_at = @settled_at
+WHERE turns.pk = @pk AND turns.phase <> 'settled' AND turns.is_root = 1
+    AND (CAST(@settles AS INTEGER) = 0 OR NOT EXISTS (
+        SELECT 1 FROM turns c WHERE c.root_turn = @pk AND c.phase <> 'settled' AND c.is_root = 0));
+
+-- name: WriteLateProvider :exec
+-- What a provider says of its own turn after the root turn ended: shown, and nothing more.
+UPDATE turns SET provider_live = @provider_live, provider_reserved = @provider_reserved,
+    provider_id = @provider_id, provider_native = @provider_native,
+    provider_phase = @provider_phase, provider_outcome = @provider_outcome
+WHERE pk = @pk;
+
+-- name: SetTurnUsage :exec
+UPDATE turns SET usage = @usage WHERE pk = @pk;
+
+-- name: LiveBelow :many
+SELECT * FROM turns WHERE root_turn = @root_turn AND phase <> 'settled' AND is_root = 0 ORDER BY session;
+
+-- name: LiveOfSubtree :many
+SELECT t.* FROM (
+    SELECT CAST(@session AS INTEGER) AS session
+    UNION ALL SELECT c.descendant FROM session_closure c WHERE c.ancestor = @session
+) x CROSS JOIN turns t ON t.session = x.session
+WHERE t.root_turn = @root_turn AND t.phase <> 'settled' AND t.is_root = 0
+ORDER BY t.session;
+
+-- name: CloseTurns :execrows
+UPDATE turns SET closed = 1, phase = 'settling'
+WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT))) AND phase <> 'settled' AND is_root = 0;
+
+-- name: SettleChildTurns :execrows
+UPDATE turns SET phase = 'settled', outcome = @outcome, error_code = @error_code, error_text = @error_text,
+    prompts = 0, settled_at = @settled_at
+WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT))) AND phase <> 'settled' AND is_root = 0;
+
+-- name: TurnsByPK :many
+SELECT * FROM turns WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT)));
+
+-- name: TurnsOfSession :many
+SELECT * FROM turns WHERE session = @session AND pk < CAST(@before AS INTEGER) ORDER BY pk DESC LIMIT @page;
+
+-- name: OpenChildren :many
+SELECT sqlc.embed(t), s.title FROM turns t CROSS JOIN sessions s ON s.pk = t.session
+WHERE t.root_turn = @root_turn AND t.phase <> 'settled' AND t.is_root = 0 ORDER BY t.session;
+
+-- name: DeleteTurns :exec
+DELETE FROM turns WHERE session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT)));
+
+-- name: CountLiveBelowOf :one
+SELECT count(*) FROM turns WHERE root_turn = @root_turn AND phase <> 'settled' AND is_root = 0
+    AND session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT)));
+
+-- name: CountLiveTurns :one
+SELECT (SELECT count(*) FROM turns WHERE phase <> 'settled' AND is_root = 0)
+    + (SELECT count(*) FROM turns WHERE phase <> 'settled' AND is_root = 1) AS live;
+
+-- name: CountOpenBelowSettled :one
+SELECT count(*) FROM turns c CROSS JOIN turns r ON r.pk = c.root_turn
+WHERE c.phase <> 'settled' AND c.is_root = 0 AND r.phase = 'settled';

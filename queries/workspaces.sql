@@ -1,0 +1,33 @@
+-- name: Epoch :one
+SELECT epoch FROM meta WHERE pk = 1;
+
+-- name: SetEpoch :exec
+INSERT INTO meta (pk, epoch) VALUES (1, @epoch);
+
+-- name: WorkspaceByID :one
+SELECT * FROM workspaces WHERE id = @id AND deleted_at = 0;
+
+-- name: WorkspaceByPath :one
+SELECT * FROM workspaces WHERE path = @path AND deleted_at = 0;
+
+-- name: Workspaces :many
+SELECT * FROM workspaces WHERE deleted_at = 0 ORDER BY pk;
+
+-- name: WorkspaceKeys :many
+SELECT pk FROM workspaces ORDER BY pk;
+
+-- name: InsertWorkspace :one
+INSERT INTO workspaces (id, name, path, created_at) VALUES (@id, @name, @path, @created_at) RETURNING *;
+
+-- name: RenameWorkspace :one
+UPDATE workspaces SET name = @name WHERE id = @id AND deleted_at = 0 RETURNING *;
+
+-- name: TombstoneWorkspace :exec
+UPDATE workspaces SET deleted_at = @deleted_at WHERE pk = @pk;
+
+-- name: IdempotencyKey :one
+SELECT * FROM idempotency WHERE workspace = @workspace AND key = @key;
+
+-- name: InsertIdempotencyKey :exec
+INSERT INTO idempotency (workspace, key, fingerprint, session, created_at)
+VALUES (@workspace, @key, @fingerprint, @session, @created_at);

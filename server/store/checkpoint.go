@@ -1,0 +1,134 @@
+package store
+
+import (
+	"database/sql"
+	"sync"
+	"sync/atomic"
+
+	"github.com/turnkeeper/turnkeeper/db/dbgen"
+)
+
+// The log is copied into the file beside the writer, not by it: an automatic checkpoint
+// inside a commit is what makes the slowest commits slow.
+const (
+	// checkpointEvery is after how many writes and events the log is copied.
+	checkpointEvery = 512
+	// logBound is the size of the log at which the writer itself, between two
+	// transactions, finishes the copy and lets the log start over. Under a steady load the
+	// copy beside it is always a few frames behind, and the log would never start over.
+	logBound = 8 << 20
+	pageSize = 4096
+	// trimEvery is after how many events the outbox is trimmed, trimBatch how much of it
+	// one transaction removes.
+	trimEvery = 4096
+	trimBatch = 2000
+	// inlineWaitMillis bounds how long the writer waits for readers there.
+	inlineWaitMillis = 250
+)
+
+type checkpointer struct {
+	wake     chan struct{}
+	ended    chan struct{}
+	once     sync.Once
+	units    int // owned by the writer
+	sinceCut atomic.Int64
+	overdue  atomic.Bool  // the log is over its bound
+	logBytes atomic.Int64 // as the last checkpoint saw it
+}
+
+func (c *checkpointer) init() {
+	c.wake, c.ended = make(chan struct{}, 1), make(chan struct{})
+}
+
+func (c *checkpointer) stop() { c.once.Do(func() { close(c.ended) }) }
+
+// wrote counts what was committed and rings when enough came together.
+func (c *checkpointer) wrote(units int) {
+	c.sinceCut.Add(int64(units))
+	if c.units += units; c.units < checkpointEvery {
+		return
+	}
+	c.units = 0
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// runCheckpointer copies the log and trims the outbox until the writer has ended.
+func (s *Store) runCheckpointer() {
+	for {
+		select {
+		case <-s.check.ended:
+			return
+		case <-s.check.wake:
+		}
+		s.passive(s.db.Checkpoint)
+		if s.check.sinceCut.Load() >= trimEvery {
+			s.check.sinceCut.Store(0)
+			s.trimAll()
+		}
+	}
+}
+
+func (s *Store) passive(c *sql.Conn) {
+	var busy, frames, done int64
+	if err := c.QueryRowContext(bg, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &frames, &done); err != nil {
+		if !isBusy(err) {
+			s.opt.Logger.Warn("checkpoint failed", "error", err)
+		}
+		return
+	}
+	s.check.logBytes.Store(frames * pageSize)
+	s.check.overdue.Store(frames*pageSize > logBound)
+}
+
+// afterCommit keeps the log bounded; it is called between two transactions.
+func (s *Store) afterCommit() {
+	if !s.check.overdue.Swap(false) {
+		return
+	}
+	c := s.w.conn
+	var busy, frames, done int64
+	_, _ = c.ExecContext(bg, "PRAGMA busy_timeout = 250")
+	err := c.QueryRowContext(bg, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &done)
+	_, _ = c.ExecContext(bg, "PRAGMA busy_timeout = 5000")
+	if err != nil && !isBusy(err) {
+		s.opt.Logger.Warn("checkpoint failed", "error", err)
+		return
+	}
+	s.check.logBytes.Store(frames * pageSize)
+	s.check.overdue.Store(busy != 0) // a reader held it: the next commit tries again
+}
+
+// trimAll removes what no client may come back for, a batch a transaction.
+func (s *Store) trimAll() {
+	keys, err := s.reads.WorkspaceKeys(bg)
+	for _, ws := range keys {
+		for more := true; more && err == nil; {
+			_, err = s.write(bg, func(t *tx) (e error) {
+				more, e = t.trim(ws)
+				return e
+			})
+		}
+	}
+	if err != nil && err != error(errClosed) {
+		s.opt.Logger.Warn("trimming the event log failed", "error", err)
+	}
+}
+
+// trim removes one batch of the oldest events and says whether there is more to remove.
+func (t *tx) trim(ws int64) (more bool, err error) {
+	base := ws << seqBits
+	oldest, err := oldestSeq(bg, t.q, ws)
+	if err != nil {
+		return false, err
+	}
+	keepFrom := t.s.w.seqs[ws] - t.s.opt.RetainEvents + 1
+	if oldest == 0 || oldest >= keepFrom {
+		return false, nil
+	}
+	below := min(keepFrom, oldest+trimBatch)
+	_, err = t.q.TrimEvents(bg, dbgen.TrimEventsParams{After: base, Below: base + below})
+	return below < keepFrom, err
+}

@@ -1,0 +1,383 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/turnkeeper/turnkeeper/db/dbgen"
+	"github.com/turnkeeper/turnkeeper/server/agent"
+)
+
+// CreateSession creates a root session, and with a first message its first turn, in one
+// step. The same Key gives the same session; with another request it is CodeConflict.
+// CodeNotFound where the workspace is missing.
+func (s *Store) CreateSession(ctx context.Context, n agent.NewSession) (agent.Submitted, error) {
+	var out agent.Submitted
+	var submitted *submission
+	t, err := s.write(ctx, func(t *tx) (err error) {
+		out, submitted = agent.Submitted{}, nil
+		w, err := liveWorkspace(bg, t.q, n.Workspace)
+		if err != nil {
+			return err
+		}
+		known, err := t.repeated(w.PK, n)
+		if err != nil {
+			return err
+		}
+		if known != nil {
+			out, err = t.repeatSession(known, n)
+			return err
+		}
+		row, err := t.insertRoot(&w, n)
+		if err != nil {
+			return err
+		}
+		root := identOf(row)
+		if n.Message == nil {
+			out.Session, err = t.sessionEntity(row)
+			return err
+		}
+		m := *n.Message
+		m.Session = root.id
+		submitted, err = t.beginTurn(root, m)
+		return err
+	})
+	if err == nil && submitted != nil {
+		out, err = submitted.result(t)
+	}
+	return out, err
+}
+
+// repeated returns the session that an Idempotency-Key already made, or nil.
+func (t *tx) repeated(ws int64, n agent.NewSession) (*dbgen.Session, error) {
+	if n.Key == "" {
+		return nil, nil
+	}
+	row, err := t.q.IdempotencyKey(bg, dbgen.IdempotencyKeyParams{Workspace: ws, Key: n.Key})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("idempotency key: %w", err)
+	}
+	if row.Fingerprint != fingerprint(n) {
+		return nil, agent.Errorf(agent.CodeConflict, "this Idempotency-Key was used for another request")
+	}
+	session, err := t.q.SessionByPK(bg, row.Session)
+	if err == nil && session.DeletedAt != 0 {
+		err = agent.Errorf(agent.CodeNotFound, "the session that this Idempotency-Key made was deleted")
+	}
+	return &session, err
+}
+
+// fingerprint is of everything a person chose. What the provider can do is not part of it.
+func fingerprint(n agent.NewSession) string {
+	n.Capabilities = agent.Capabilities{}
+	sum := sha256.Sum256([]byte(text(n)))
+	return hex.EncodeToString(sum[:])
+}
+
+func (t *tx) repeatSession(row *dbgen.Session, n agent.NewSession) (out agent.Submitted, err error) {
+	if n.Message != nil && n.Message.ClientMessageID != "" {
+		if m, err := t.byClient(row.PK, n.Message.ClientMessageID); err != nil || m != nil {
+			if err != nil {
+				return out, err
+			}
+			return t.repeatMessage(identOf(row), m)
+		}
+	}
+	out.Repeated = true
+	if out.Session, err = t.sessionEntity(row); err == nil {
+		out.Turn = out.Session.LatestTurn
+	}
+	return out, err
+}
+
+func (t *tx) insertRoot(w *dbgen.Workspace, n agent.NewSession) (*dbgen.Session, error) {
+	t.s.w.sessionKey++
+	row := dbgen.Session{
+		PK: t.s.w.sessionKey, ID: t.s.opt.Mint.Session(), Workspace: w.PK, WorkspaceID: w.ID, Kind: agent.KindRoot,
+		Root: t.s.w.sessionKey, Provider: n.Provider, Title: n.Title, Titled: flag(n.Title != ""), Cwd: n.Cwd, Model: n.Model,
+		PermissionMode: n.PermissionMode, Scenario: n.Scenario, Capabilities: text(n.Capabilities),
+		CreatedAt: t.now, UpdatedAt: t.now,
+	}
+	search := n.Title
+	if n.Message != nil {
+		search += "\n" + n.Message.Text
+		if row.Title == "" {
+			row.Title = titleFrom(n.Message.Text)
+		}
+	}
+	if err := t.insertSession(&row); err != nil {
+		return nil, err
+	}
+	if err := t.putSearch(row.PK, search); err != nil {
+		return nil, err
+	}
+	if n.Key != "" {
+		if err := t.q.InsertIdempotencyKey(bg, dbgen.InsertIdempotencyKeyParams{
+			Workspace: w.PK, Key: n.Key, Fingerprint: fingerprint(n), Session: row.PK, CreatedAt: t.now}); err != nil {
+			return nil, fmt.Errorf("idempotency key: %w", err)
+		}
+	}
+	t.emit(pendingEvent{kind: agent.SessionCreated, session: identOf(&row), row: &row})
+	return &row, nil
+}
+
+const (
+	maxTitle  = 80   // runes of a title that is taken from a message
+	maxSearch = 4000 // bytes of a title and first message that are searched
+)
+
+// titleFrom is the first line of a message, cut to a title's length.
+func titleFrom(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	line = strings.TrimSpace(line)
+	if utf8.RuneCountInString(line) <= maxTitle {
+		return line
+	}
+	return string([]rune(line)[:maxTitle-1]) + "…"
+}
+
+// putSearch keeps what the list searches, case folded.
+func (t *tx) putSearch(session int64, s string) error {
+	s = strings.ToLower(s)
+	if len(s) > maxSearch {
+		s = strings.ToValidUTF8(s[:maxSearch], "")
+	}
+	if err := t.q.PutSearch(bg, dbgen.PutSearchParams{Session: session, Text: s}); err != nil {
+		return fmt.Errorf("search text: %w", err)
+	}
+	return nil
+}
+
+// submission is a message as it was placed, before the commit has its numbers.
+type submission struct {
+	root      *ident
+	turn      *turnRow
+	message   *dbgen.Message
+	operation *dbgen.Operation
+	delivery  agent.Delivery
+}
+
+// result is the answer, from the rows as they were committed.
+func (s *submission) result(t *tx) (agent.Submitted, error) {
+	out := agent.Submitted{Delivery: s.delivery}
+	turn, message := turnOf(&s.turn.Turn), messageOf(s.message, "")
+	out.Turn, out.Message = &turn, &message
+	if s.operation != nil {
+		o := operationOf(s.operation, nil)
+		out.Operation = &o
+	}
+	for i := range t.pending {
+		if p := &t.pending[i]; p.row != nil && p.row.PK == s.root.pk {
+			out.Session = t.s.sessionOf(p.row, &s.turn.Turn)
+		}
+	}
+	return out, nil
+}
+
+// Submit takes a person's message: it begins a turn, joins the open one, or is refused
+// with the reason of agent.PlaceMessage. The same ClientMessageID gives the same answer, with
+// another text CodeConflict. CodeNotFound.
+func (s *Store) Submit(ctx context.Context, m agent.NewMessage) (agent.Submitted, error) {
+	var out agent.Submitted
+	var submitted *submission
+	t, err := s.write(ctx, func(t *tx) error {
+		out, submitted = agent.Submitted{}, nil
+		owner, err := t.liveSession(m.Session)
+		if err != nil {
+			return err
+		}
+		known, err := t.byClient(owner.pk, m.ClientMessageID)
+		if err != nil {
+			return err
+		}
+		if known != nil {
+			if known.Body != m.Text {
+				return agent.Errorf(agent.CodeConflict, "this clientMessageId was used for another message")
+			}
+			out, err = t.repeatMessage(owner, known)
+			return err
+		}
+		submitted, err = t.place(owner, m)
+		return err
+	})
+	if err == nil && submitted != nil {
+		out, err = submitted.result(t)
+	}
+	return out, err
+}
+
+// byClient returns the message that a client sent under its own id, or nil.
+func (t *tx) byClient(session int64, id string) (*dbgen.Message, error) {
+	if id == "" {
+		return nil, nil
+	}
+	row, err := t.q.MessageByClientID(bg, dbgen.MessageByClientIDParams{Session: session, ClientID: id})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("message of client: %w", err)
+	}
+	return &row, nil
+}
+
+// repeatMessage answers a message that was taken before.
+func (t *tx) repeatMessage(owner *ident, row *dbgen.Message) (agent.Submitted, error) {
+	out := agent.Submitted{Repeated: true, Delivery: row.Delivery}
+	r, err := t.turnByPK(row.Turn)
+	if err != nil {
+		return out, err
+	}
+	turn, message := turnOf(&r.Turn), messageOf(row, "")
+	out.Turn, out.Message = &turn, &message
+	op, err := t.latestOperation(row.Turn, agent.OperationGuide, "", row.ID)
+	if err != nil {
+		return out, err
+	}
+	if op != nil {
+		o := operationOf(op, nil)
+		out.Operation = &o
+	}
+	session, err := t.q.SessionByPK(bg, owner.pk)
+	if err != nil {
+		return out, fmt.Errorf("session %s: %w", owner.id, err)
+	}
+	out.Session, err = t.sessionEntity(&session)
+	return out, err
+}
+
+func (t *tx) place(owner *ident, m agent.NewMessage) (*submission, error) {
+	view := agent.PlaceView{Kind: owner.kind}
+	var open *turnRow
+	var session dbgen.Session
+	if owner.kind == agent.KindRoot {
+		var err error
+		if open, err = t.openRootTurn(owner.pk); err != nil {
+			return nil, err
+		}
+		if session, err = t.q.SessionByPK(bg, owner.pk); err != nil {
+			return nil, fmt.Errorf("session %s: %w", owner.id, err)
+		}
+		view.Capabilities = capabilitiesOf(session.Capabilities)
+		if open != nil {
+			view.RootOpen, view.CancelOpen = true, open.Closed == 1
+			view.LiveProvider = open.ProviderLive > open.ProviderReserved
+		}
+	}
+	switch delivery, code := agent.PlaceMessage(view); {
+	case code != "":
+		return nil, agent.Errorf(code, "%s", placeRefusals[code])
+	case delivery == agent.DeliveryStarted:
+		if session.Title == "" {
+			if err := t.nameFromMessage(owner, m.Text); err != nil {
+				return nil, err
+			}
+		}
+		return t.beginTurn(owner, m)
+	default:
+		return t.guide(owner, open, m, delivery)
+	}
+}
+
+var placeRefusals = map[agent.Code]string{
+	agent.CodeChildInput:          "a message goes to the main agent, not to one it delegated to",
+	agent.CodeTurnCanceling:       "the turn is being stopped; send the message when it has ended",
+	agent.CodeGuidanceUnsupported: "this agent cannot take a message while it works; wait for the turn to end or stop it",
+}
+
+func (t *tx) nameFromMessage(owner *ident, s string) error {
+	row, err := t.q.RenameSession(bg, dbgen.RenameSessionParams{Title: titleFrom(s), UpdatedAt: t.now, PK: owner.pk})
+	if err != nil {
+		return fmt.Errorf("name %s: %w", owner.id, err)
+	}
+	t.adjust(owner).row = &row
+	return t.putSearch(owner.pk, s)
+}
+
+// beginTurn starts a root turn with a person's message.
+func (t *tx) beginTurn(owner *ident, m agent.NewMessage) (*submission, error) {
+	r, err := t.newRootTurn(owner, agent.TriggerUser)
+	if err != nil {
+		return nil, err
+	}
+	t.adjust(owner).latest = r.PK
+	row, err := t.userMessage(owner, r, m, agent.DeliveryStarted)
+	return &submission{root: owner, turn: r, message: row, delivery: agent.DeliveryStarted}, err
+}
+
+// guide adds a person's message to the open root turn, with the operation that delivers it.
+func (t *tx) guide(owner *ident, r *turnRow, m agent.NewMessage, d agent.Delivery) (*submission, error) {
+	row, err := t.userMessage(owner, r, m, d)
+	if err != nil {
+		return nil, err
+	}
+	op, err := t.insertOperation(owner, r, dbgen.InsertOperationParams{
+		Kind: agent.OperationGuide, Client: m.Client, MessageID: row.ID})
+	t.adjust(owner).touch = true
+	return &submission{root: owner, turn: r, message: row, operation: op, delivery: d}, err
+}
+
+func (t *tx) userMessage(owner *ident, r *turnRow, m agent.NewMessage, d agent.Delivery) (*dbgen.Message, error) {
+	return t.insertMessage(owner, r, agent.Message{
+		ID: t.s.opt.Mint.Message(), Role: agent.RoleUser, Kind: agent.MessageText, Content: m.Text, Status: agent.MessagePending,
+	}, dbgen.InsertMessageParams{ClientID: m.ClientMessageID, Client: m.Client, Delivery: d})
+}
+
+// UpdateSession changes what people may edit of a session; nil leaves a field as it is.
+// A title that a person chose is not changed by a provider any more. CodeNotFound.
+func (s *Store) UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, title *string, pinned *bool) (agent.Session, error) {
+	var out agent.Session
+	_, err := s.write(ctx, func(t *tx) error {
+		i, err := t.liveSession(id)
+		if err == nil && i.workspaceID != ws {
+			err = notFound("session", id)
+		}
+		if err != nil {
+			return err
+		}
+		row, err := t.q.SessionByPK(bg, i.pk)
+		if err != nil {
+			return fmt.Errorf("session %s: %w", id, err)
+		}
+		p := dbgen.RenameSessionParams{Title: row.Title, Titled: row.Titled, Pinned: row.Pinned, UpdatedAt: t.now, PK: i.pk}
+		if title != nil {
+			p.Title, p.Titled = *title, 1
+		}
+		if pinned != nil {
+			p.Pinned = flag(*pinned)
+		}
+		if p.Title != row.Title || p.Pinned != row.Pinned {
+			if row, err = t.q.RenameSession(bg, p); err != nil {
+				return fmt.Errorf("session %s: %w", id, err)
+			}
+			t.adjust(i).row = &row
+		}
+		if title != nil && i.kind == agent.KindRoot {
+			if err := t.retitleSearch(i.pk, *title); err != nil {
+				return err
+			}
+		}
+		out, err = t.sessionEntity(&row)
+		return err
+	})
+	return out, err
+}
+
+// retitleSearch puts a new title before the first message in the search text.
+func (t *tx) retitleSearch(session int64, title string) error {
+	old, err := t.q.SearchText(bg, session)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("search text: %w", err)
+	}
+	_, rest, _ := strings.Cut(old, "\n")
+	return t.putSearch(session, title+"\n"+rest)
+}

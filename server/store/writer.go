@@ -1,0 +1,287 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+
+	"github.com/turnkeeper/turnkeeper/db"
+	"github.com/turnkeeper/turnkeeper/db/dbgen"
+	"github.com/turnkeeper/turnkeeper/server/agent"
+)
+
+const (
+	// maxBatch is how many waiting writes one transaction takes at most.
+	maxBatch = 256
+	// busyRetries bounds how often a transaction that another process kept from
+	// starting is tried again; each try waits for SQLite's own bound first.
+	busyRetries = 3
+	// seqBits is how many bits of an event's key are its number in the workspace.
+	seqBits = 40
+	// maxCached bounds the identities and streams kept in memory; past it they are
+	// dropped and read again.
+	maxCached = 50_000
+)
+
+// bg is the context of every statement that writes. A write is short and is never
+// interrupted half way: its caller may go, the commit does not.
+var bg = context.Background()
+
+// write is one unit of work on its way through the writer.
+type write struct {
+	do   func(*tx) error
+	tx   *tx
+	err  error
+	done chan struct{}
+}
+
+// writer is what the writing goroutine owns: the connection, its statements, and what it
+// remembers of the file it alone changes.
+type writer struct {
+	conn *sql.Conn
+	q    *dbgen.Queries
+
+	begin, commit, rollback         *sql.Stmt
+	savepoint, release, rollbackTo  *sql.Stmt
+	insertEvents                    map[int]*sql.Stmt
+	seqs                            map[int64]int64 // newest seq of each workspace
+	sessionKey, turnKey, messageKey int64           // newest keys given
+	idents                          map[agent.SessionID]*ident
+	streams                         map[agent.MessageID]*stream
+	checkpointWanted                bool
+}
+
+func (w *writer) init(ctx context.Context, s *Store) (err error) {
+	w.conn = s.db.Writer
+	if w.q, err = dbgen.Prepare(ctx, w.conn); err != nil {
+		return fmt.Errorf("prepare writes: %w", err)
+	}
+	for to, text := range map[**sql.Stmt]string{
+		&w.begin: "BEGIN IMMEDIATE", &w.commit: "COMMIT", &w.rollback: "ROLLBACK",
+		&w.savepoint: "SAVEPOINT one", &w.release: "RELEASE one", &w.rollbackTo: "ROLLBACK TO one",
+	} {
+		if *to, err = w.conn.PrepareContext(ctx, text); err != nil {
+			return fmt.Errorf("prepare %s: %w", text, err)
+		}
+	}
+	w.insertEvents = map[int]*sql.Stmt{}
+	w.forget()
+	if w.sessionKey, err = w.q.MaxSessionKey(ctx); err != nil {
+		return err
+	}
+	if w.turnKey, err = w.q.MaxTurnKey(ctx); err != nil {
+		return err
+	}
+	if w.messageKey, err = w.q.MaxMessageKey(ctx); err != nil {
+		return err
+	}
+	w.seqs = map[int64]int64{}
+	keys, err := w.q.WorkspaceKeys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ws := range keys {
+		if w.seqs[ws], err = newestSeq(ctx, w.q, ws); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) close() {
+	for _, st := range []*sql.Stmt{w.begin, w.commit, w.rollback, w.savepoint, w.release, w.rollbackTo} {
+		_ = st.Close()
+	}
+	for _, st := range w.insertEvents {
+		_ = st.Close()
+	}
+	_ = w.q.Close()
+}
+
+// forget drops what is remembered of rows: after anything was rolled back, memory may
+// know of rows that are not there.
+func (w *writer) forget() {
+	w.idents = map[agent.SessionID]*ident{}
+	w.streams = map[agent.MessageID]*stream{}
+}
+
+// eventStatement is the prepared insert of n events.
+func (w *writer) eventStatement(n int) (*sql.Stmt, error) {
+	if st := w.insertEvents[n]; st != nil {
+		return st, nil
+	}
+	st, err := w.conn.PrepareContext(bg, db.InsertEvents(n))
+	if err == nil {
+		w.insertEvents[n] = st
+	}
+	return st, err
+}
+
+// write hands do to the writer and waits for its commit. ctx counts only until the work
+// is queued. The unit of work is returned for what it found out.
+func (s *Store) write(ctx context.Context, do func(*tx) error) (*tx, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w := &write{do: do, done: make(chan struct{})}
+	s.gate.RLock()
+	if s.closed {
+		s.gate.RUnlock()
+		return nil, errClosed
+	}
+	select {
+	case s.queue <- w:
+		s.gate.RUnlock()
+	case <-ctx.Done():
+		s.gate.RUnlock()
+		return nil, ctx.Err()
+	}
+	<-w.done
+	return w.tx, coded(w.err)
+}
+
+// runWriter is the only goroutine that writes.
+func (s *Store) runWriter() {
+	defer s.check.stop()
+	batch := make([]*write, 0, maxBatch)
+	for first := range s.queue {
+		batch = s.gather(append(batch[:0], first))
+		s.commitBatch(batch)
+		clear(batch)
+		s.afterCommit()
+	}
+}
+
+// gather takes what waits behind the first write. While more keeps coming it lets the
+// producers run: those that were just answered are about to queue their next write, and one
+// commit for all of them costs what one for the first would.
+func (s *Store) gather(batch []*write) []*write {
+	for grew := true; grew && len(batch) < maxBatch; {
+		grew = false
+		runtime.Gosched()
+		for len(batch) < maxBatch {
+			select {
+			case w, ok := <-s.queue:
+				if !ok {
+					return batch
+				}
+				batch = append(batch, w)
+				grew = true
+				continue
+			default:
+			}
+			break
+		}
+	}
+	return batch
+}
+
+// commitBatch runs the batch in one transaction and answers every write.
+func (s *Store) commitBatch(batch []*write) {
+	err := s.beginBatch()
+	if err == nil {
+		err = s.runBatch(batch)
+	}
+	if err != nil { // nothing of the batch is there
+		_, _ = s.w.rollback.ExecContext(bg)
+		for i := len(batch) - 1; i >= 0; i-- {
+			s.undo(batch[i])
+			if batch[i].err == nil {
+				batch[i].err = err
+			}
+		}
+	} else {
+		s.publish(batch)
+	}
+	for _, w := range batch {
+		close(w.done)
+	}
+}
+
+func (s *Store) beginBatch() error {
+	var err error
+	for range busyRetries {
+		if _, err = s.w.begin.ExecContext(bg); err == nil || !isBusy(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// runBatch runs each write behind a savepoint of its own, so that one that fails is rolled
+// back alone. It returns an error only when the transaction itself is lost.
+func (s *Store) runBatch(batch []*write) error {
+	alone := len(batch) == 1
+	for _, w := range batch {
+		if !alone {
+			if _, err := s.w.savepoint.ExecContext(bg); err != nil {
+				return err
+			}
+		}
+		w.err = s.runOne(w)
+		if w.err == nil {
+			if !alone {
+				if _, err := s.w.release.ExecContext(bg); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		s.undo(w)
+		if alone {
+			return w.err
+		}
+		for _, st := range []*sql.Stmt{s.w.rollbackTo, s.w.release} {
+			if _, err := st.ExecContext(bg); err != nil {
+				return err // SQLite has rolled back everything by itself
+			}
+		}
+	}
+	_, err := s.w.commit.ExecContext(bg)
+	return err
+}
+
+// runOne is one unit of work: what was asked for, then the gates of what it touched,
+// then the events.
+func (s *Store) runOne(w *write) (err error) {
+	w.tx = newTx(s)
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in a write: %v", p)
+			s.opt.Logger.Error("a write panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	if err := w.do(w.tx); err != nil {
+		return err
+	}
+	return w.tx.finish()
+}
+
+// undo makes memory agree with the rows that were rolled back.
+func (s *Store) undo(w *write) {
+	if w.tx != nil && w.tx.workspace != 0 {
+		s.w.seqs[w.tx.workspace] = w.tx.base
+		w.tx.workspace = 0
+	}
+	s.w.forget()
+}
+
+// publish tells what was committed, before anyone is answered.
+func (s *Store) publish(batch []*write) {
+	var events []agent.Event
+	for _, w := range batch {
+		if w.err == nil {
+			events = append(slices.Grow(events, len(w.tx.committed)), w.tx.committed...)
+		}
+	}
+	if len(events) > 0 {
+		s.opt.OnCommit(events)
+		s.check.wrote(len(batch) + len(events))
+	}
+	if len(s.w.idents) > maxCached || len(s.w.streams) > maxCached {
+		s.w.forget()
+	}
+}
