@@ -35,8 +35,8 @@ func (s *Service) cancelTurn(ctx context.Context, c agent.Claimed) {
 		s.complete(ctx, c, nil, s.Store.CompleteCancel)
 	case ctx.Err() != nil:
 		// We are stopping: the next start completes it, with the evidence that is stored.
-	case isCode(err, agent.CodeProviderGone):
-		s.complete(ctx, c, s.coded("cancel", c, err), s.Store.CompleteCancel)
+	case isCode(err, agent.CodeProviderGone): // nothing runs that could be stopped, or confirm it
+		s.complete(ctx, c, nil, s.Store.CompleteCancel)
 	case !time.Now().Before(deadline):
 		s.complete(ctx, c, atTheBound(s, c, err), s.Store.CompleteCancel)
 	default:
