@@ -8,8 +8,8 @@
 //
 // # Order
 //
-// Start: directory, lock, log, token, address, strays of an earlier run, database,
-// recovery, hub, live, worker, server, listener file. End: no new connections, sockets
-// closed with 1012, worker, provider processes, database, listener file, lock. Every step
-// of the end is bounded.
+// Start: directory, lock, token, log, address, strays of an earlier run, database,
+// recovery, hub, live, worker, server, listener file. End: listener file, no new
+// connections, sockets closed with 1012, worker, provider processes, database, lock.
+// Every step of the end is bounded.
 package daemon

@@ -16,7 +16,7 @@ import (
 const logSize = 10 << 20
 
 // secretKeys are attributes that are never written, whatever they hold.
-var secretKeys = []string{"token", "authorization", "cookie", "code", "secret", "password", "api_key"}
+var secretKeys = []string{"token", "authorization", "cookie", "login_code", "secret", "password", "api_key"}
 
 const redacted = "(redacted)"
 

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/turnkeeper/turnkeeper/server/daemon"
+)
+
+func (a *app) serve() *cobra.Command {
+	var open, anyPort bool
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run the daemon in the foreground; Ctrl-C ends it and everything it started",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.runServe(cmd.Context(), open, anyPort)
+		},
+	}
+	f := cmd.Flags()
+	f.String("listen", "", "host:port to listen on; port 0 takes a free one (TURNKEEPER_LISTEN)")
+	f.String("log", "", "debug, info, warn or error (TURNKEEPER_LOG)")
+	f.String("codex-bin", "", "path of the codex program (TURNKEEPER_CODEX_BIN)")
+	f.BoolVar(&open, "open", false, "open the web view, signed in, once the daemon is ready")
+	f.BoolVar(&anyPort, "any-port", false, "take a free port if the one asked for is taken")
+	return cmd
+}
+
+func (a *app) runServe(ctx context.Context, open, anyPort bool) error {
+	c, err := a.config()
+	if err != nil {
+		return err
+	}
+	d, err := daemon.New(daemon.Options{Config: c, Version: build(), Console: a.err, AnyPort: anyPort})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-d.Ready():
+	}
+	if err := a.greet(ctx, d, open); err != nil {
+		cancel()
+		return errors.Join(err, <-ended)
+	}
+	return <-ended
+}
+
+// greet says where the daemon is. With open it also shows the page; where there is no
+// desktop the printed address is what a person takes.
+func (a *app) greet(ctx context.Context, d *daemon.Daemon, open bool) error {
+	if a.json {
+		return a.printJSON(d.Listener())
+	}
+	if !open {
+		_, err := fmt.Fprintf(a.out, "Turnkeeper listens on %s\nOpen the web view with: turnkeeper open\n", d.Listener().URL)
+		return err
+	}
+	url, err := d.LoginURL()
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(a.out, "Turnkeeper listens on %s\nSign in once, within two minutes: %s\nCtrl-C ends it.\n", d.Listener().URL, url); err != nil {
+		return err
+	}
+	if err := a.openBrowser(ctx, url); err != nil {
+		_, err = fmt.Fprintf(a.out, "No browser was opened (%v): open the address yourself.\n", err)
+		return err
+	}
+	return nil
+}

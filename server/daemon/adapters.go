@@ -1,0 +1,53 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/turnkeeper/turnkeeper/server/config"
+	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/codex"
+	"github.com/turnkeeper/turnkeeper/server/provider/demo"
+	"github.com/turnkeeper/turnkeeper/server/provider/proc"
+)
+
+// adapters is the one table from provider names to constructors. owner marks every process
+// that is started, so that the next run finds what this one left behind.
+func adapters(c *config.Config, owner string, log *slog.Logger) map[string]provider.Adapter {
+	all := []provider.Adapter{
+		demo.New(demo.Options{}),
+		withEnv{
+			codex.New(codex.Options{Binary: c.Codex.Bin, Owner: owner, Logger: log}),
+			inherited(c.ProviderEnv, c.Codex.Env),
+		},
+	}
+	table := map[string]provider.Adapter{}
+	for _, a := range all {
+		table[a.Name()] = a
+	}
+	return table
+}
+
+// withEnv opens every runtime of an adapter with that provider's own variables.
+type withEnv struct {
+	provider.Adapter
+	env []string
+}
+
+// Open implements provider.Adapter.
+func (a withEnv) Open(ctx context.Context, p provider.OpenParams, sink provider.Sink) (provider.Runtime, error) {
+	p.Env = a.env
+	return a.Adapter.Open(ctx, p, sink)
+}
+
+// inherited is what of our own environment the lists allow.
+func inherited(common, own []string) []string {
+	return proc.Environ(slices.Concat(common, own), os.Environ(), nil)
+}
+
+// Providers looks for every provider from here, without a daemon.
+func Providers(ctx context.Context, c *config.Config) []provider.Info {
+	return newCards(adapters(c, "", slog.New(slog.DiscardHandler))).all(ctx)
+}
