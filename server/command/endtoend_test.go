@@ -335,3 +335,45 @@ func TestDeleteEndToEnd(t *testing.T) {
 		}
 	})
 }
+
+func TestFiftyChildrenEndToEnd(t *testing.T) {
+	withHouse(t, "fifty", func(t *testing.T, h *house) {
+		h.settles(agent.OutcomeCompleted)
+		children := h.children()
+		if len(children) != 50 {
+			t.Fatalf("%d children, want 50", len(children))
+		}
+		var last int64
+		for _, c := range children {
+			last = max(last, h.settledAt(c.LatestTurn.ID))
+		}
+		if root := h.settledAt(h.turn); root != last+1 {
+			t.Errorf("the last child settled at %d, the root at %d", last, root)
+		}
+		h.gapless()
+	})
+}
+
+// A runtime closes when it has nothing to do, and the session goes on after that with
+// what storage remembers.
+func TestIdleSessionResumesEndToEnd(t *testing.T) {
+	withHouse(t, "root-first", func(t *testing.T, h *house) {
+		h.settles(agent.OutcomeCompleted)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if h.live.Open(h.session) {
+			t.Error("an idle runtime is still open")
+		}
+		sub, err := h.service.Send(t.Context(), h.ws, agent.NewMessage{Session: h.session, Text: "Again."})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.turn = sub.Turn.ID
+		h.await("the root waits for its child", func() bool { return h.gate().HeldBy == agent.HeldByChildren })
+		h.settles(agent.OutcomeCompleted)
+		if len(h.children()) != 2 {
+			t.Errorf("%d children, want 2", len(h.children()))
+		}
+		h.gapless()
+	})
+}
