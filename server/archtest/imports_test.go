@@ -25,6 +25,7 @@ var rules = []rule{
 	{"server/provider/proc", nil, "processes are started and ended the same way for everyone"},
 	{"server/provider/wire", nil, "lines and JSON-RPC are the same for everyone"},
 	{"server/provider/providertest", []string{"server/agent", "server/provider"}, "one conformance suite must not favour an adapter"},
+	{"server/provider/codex/codextest", nil, "it plays the other side for the real program, and must not share the adapter's mistakes"},
 	{"server/provider/*", []string{"server/agent", "server/provider", "server/provider/proc", "server/provider/wire"}, "adapters never import one another, and reach storage through their Sink alone"},
 	{"server/live", []string{"server/agent", "server/provider"}, "the actor orders facts for any adapter and any recorder"},
 	{"server/command", []string{"server/agent"}, "what a person wants is decided without storage or provider code; it declares the interfaces it needs"},

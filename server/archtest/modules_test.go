@@ -81,6 +81,7 @@ var licences = []struct{ name, phrase string }{
 	{"Apache-2.0", "apache license version 2.0"},
 	{"BSD", "redistribution and use in source and binary forms, with or without modification"},
 	{"ISC", "permission to use, copy, modify, and/or distribute this software for any purpose"},
+	{"ISC", "permission to use, copy, modify, and distribute this software for any purpose"},
 	{"MPL-2.0", "mozilla public license version 2.0"},
 	{"Unlicense", "this is free and unencumbered software released into the public domain"},
 }

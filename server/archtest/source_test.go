@@ -113,6 +113,15 @@ func (p pkg) parseAll(t *testing.T, names []string) []file {
 	return out
 }
 
+func (f file) imports(path string) bool {
+	for _, spec := range f.ast.Imports {
+		if spec.Path.Value == `"`+path+`"` {
+			return true
+		}
+	}
+	return false
+}
+
 // selectors are the places that say x.name.
 func (f file) selectors(x, name string) []token.Position {
 	var out []token.Position
