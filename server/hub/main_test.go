@@ -9,12 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ws agent.WorkspaceID = "ws_1"
 
