@@ -191,8 +191,9 @@ func (s *Store) complete(ctx context.Context, id agent.OperationID, kind agent.O
 	return out, err
 }
 
-// CompleteGuide records how the delivery of a guidance ended. A message that the agent did
-// not get is undelivered.
+// CompleteGuide records how the delivery of a guidance ended. A message that the provider
+// did not take is undelivered. One that it took stays pending: taken is not read, and the
+// adapter says when the agent has it, or that a stop lost it.
 func (s *Store) CompleteGuide(ctx context.Context, id agent.OperationID, failure *agent.Error) (agent.Operation, error) {
 	return s.complete(ctx, id, agent.OperationGuide, func(t *tx, op *dbgen.Operation) (agent.OperationStatus, *agent.Error, error) {
 		owner, err := t.liveSession(op.SessionID)
@@ -203,11 +204,8 @@ func (s *Store) CompleteGuide(ctx context.Context, id agent.OperationID, failure
 		if err != nil {
 			return agent.OperationFailed, nil, err
 		}
-		if row != nil && row.Status == agent.MessagePending {
-			row.Status = agent.MessageCompleted
-			if failure != nil {
-				row.Status = agent.MessageUndelivered
-			}
+		if failure != nil && row != nil && row.Status == agent.MessagePending {
+			row.Status = agent.MessageUndelivered
 			delete(t.s.w.streams, row.ID)
 			if err := t.writeMessage(owner, row, ""); err != nil {
 				return agent.OperationFailed, nil, err

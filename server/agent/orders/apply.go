@@ -84,7 +84,7 @@ func (w *World) endProvider(p *ProviderState, o agent.Outcome) agent.Verdict {
 func (w *World) startChild(c Child) agent.Verdict {
 	view := agent.AdmitView{
 		RootExists: true, RootOpen: w.Phase != agent.PhaseSettled, RootClosed: w.closed(),
-		ParentClosed: c == N && w.StopA == agent.CancelOpen, SessionGone: c == N && !w.Kids[A].Exists,
+		ParentClosed: c == N && w.StopA != agent.CancelNone, SessionGone: c == N && !w.Kids[A].Exists,
 	}
 	if agent.AdmitChild(view) != "" {
 		return agent.VerdictRefused

@@ -1,0 +1,5 @@
+package store
+
+const crashEnv = "TURNKEEPER_STORE_CRASH"
+
+func crashChild() {}
