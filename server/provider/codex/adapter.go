@@ -116,6 +116,9 @@ func (a *Adapter) Open(ctx context.Context, p provider.OpenParams, sink provider
 	if err != nil {
 		return nil, err
 	}
+	if ctx.Err() != nil {
+		return nil, givenUp()
+	}
 	link, err := a.o.Connect(ctx, p)
 	if err != nil {
 		return nil, err
@@ -128,12 +131,19 @@ func (a *Adapter) Open(ctx context.Context, p provider.OpenParams, sink provider
 		if e := r.Close(stop); e != nil {
 			a.o.Logger.Warn("codex did not end after a failed start", "err", e)
 		}
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil, givenUp()
+		}
 		if how := link.Explain(); how != "" {
 			return nil, explained(err, how)
 		}
 		return nil, err
 	}
 	return r, nil
+}
+
+func givenUp() error {
+	return agent.Errorf(agent.CodeTimeout, "opening Codex was given up before it was ready")
 }
 
 // explained adds how the process ended to why it could not be opened.

@@ -209,7 +209,7 @@ func TestUnansweredInterruptDoesNotHoldTheChildrenBack(t *testing.T) {
 		defer stop()
 		done := s.goes(func(context.Context) error { return s.rt.Cancel(ctx, c, s.Heard) })
 		s.expectInterrupt(rootThread, "r1")
-		time.Sleep(interruptBound)
+		<-time.After(interruptBound)
 		s.answer(s.expectInterrupt("T1", "c1"), `{}`)
 		s.send(completed("T1", "c1", "r1", "interrupted"))
 		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {

@@ -112,9 +112,9 @@ func (r *runtime) ask(t *thread, f frame) {
 	r.asked[q.request] = q
 }
 
-// offer lists the decisions as options. Declining is taken by the server even where it
-// is not listed (f-v1-child-approval), and a person must be able to say no without
-// ending the turn.
+// offer lists the decisions as options. Declining, and allowing for the session, are
+// taken by the server even where it does not list them (f-v1-child-approval, f5-…): a
+// person must be able to say no without ending the turn, and yes once for all.
 func (q *question) offer(listed []json.RawMessage) []agent.Option {
 	q.decisions, q.roles = map[string]json.RawMessage{}, map[string]string{}
 	if len(listed) == 0 {
@@ -137,6 +137,9 @@ func (q *question) offer(listed []json.RawMessage) []agent.Option {
 			add([]byte(`"decline"`)) // before the stronger no
 		}
 		add(raw)
+		if bytes.Equal(raw, []byte(`"accept"`)) {
+			add([]byte(`"acceptForSession"`))
+		}
 	}
 	add([]byte(`"decline"`))
 	return options
@@ -210,6 +213,7 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 			err = agent.Errorf(agent.CodeInteractionGone, "the question is no longer open at Codex")
 		default:
 			result, err = q.reply(a.Response)
+			q.gone = err == nil // one answer, whatever becomes of it on its way
 		}
 	})
 	if err != nil {

@@ -55,7 +55,7 @@ func TestApprovalOfAChildIsTheChilds(t *testing.T) {
 	for _, o := range i.Options {
 		offered = append(offered, o.ID+"="+o.Role)
 	}
-	want := []string{"accept=allow", "acceptWithExecpolicyAmendment=allow_always", "decline=deny", "cancel=abort"}
+	want := []string{"accept=allow", "acceptForSession=allow_always", "acceptWithExecpolicyAmendment=allow_always", "decline=deny", "cancel=abort"}
 	if !slices.Equal(offered, want) {
 		t.Errorf("offered %q", offered)
 	}

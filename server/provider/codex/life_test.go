@@ -120,7 +120,7 @@ func TestStartUpIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer()
 		done := opening(t, srv, agent.Session{})
-		time.Sleep(handshakeBound)
+		<-time.After(handshakeBound)
 		if err := <-done; !errors.Is(err, &agent.Error{Code: agent.CodeTimeout}) {
 			t.Errorf("open ended with %v", err)
 		}
@@ -133,7 +133,7 @@ func TestUnansweredStartFailsAndIsCutOff(t *testing.T) {
 		in := s.Submit(s.Root, "go")
 		done := s.goes(func(ctx context.Context) error { return s.rt.Start(ctx, in) })
 		s.expect(methodTurnStart)
-		time.Sleep(requestBound)
+		<-time.After(requestBound)
 		if err := <-done; !errors.Is(err, &agent.Error{Code: agent.CodeTimeout}) {
 			t.Errorf("start ended with %v", err)
 		}

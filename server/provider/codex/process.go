@@ -14,10 +14,6 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/provider/proc"
 )
 
-// extraEnv names further variables that Codex may see, separated by commas: the key of
-// a model provider that the user configured.
-const extraEnv = "TURNKEEPER_CODEX_ENV"
-
 // versionBound is how long `codex --version` may take.
 const versionBound = 10 * time.Second
 
@@ -94,27 +90,13 @@ func (a *Adapter) locate(ctx context.Context) (path, version string, fault *agen
 	return path, version, nil
 }
 
-// environ is what the process may see: what the daemon allows, and Codex's own.
-func (a *Adapter) environ(base []string) []string {
-	if base == nil {
-		base = proc.Environ(proc.BaseAllow(), os.Environ(), nil)
+// environ is what the process may see: what the daemon allows. Where nobody says, it is
+// what any tool may see, and Codex's own places.
+func (a *Adapter) environ(allowed []string) []string {
+	if allowed != nil {
+		return allowed
 	}
-	own := []string{"CODEX_*", "OPENAI_*", "RUST_LOG"}
-	for name := range strings.SplitSeq(a.o.Getenv(extraEnv), ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			own = append(own, name)
-		}
-	}
-	set := map[string]string{}
-	for _, kv := range proc.Environ(own, os.Environ(), nil) {
-		key, value, _ := strings.Cut(kv, "=")
-		set[key] = value
-	}
-	for _, kv := range base { // the daemon's word outranks what we inherited
-		key, value, _ := strings.Cut(kv, "=")
-		set[key] = value
-	}
-	return proc.Environ(nil, nil, set)
+	return proc.Environ(append(proc.BaseAllow(), "CODEX_*", "OPENAI_*"), os.Environ(), nil)
 }
 
 // connect starts the app-server.

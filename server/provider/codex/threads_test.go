@@ -173,15 +173,15 @@ func TestChildWithoutEdgeIsAdoptedAfterTheBound(t *testing.T) {
 		s := newStage(t)
 		s.begin("go", "r1")
 		s.send(started("T1", "c1", "r1"))
-		time.Sleep(adoptBound)
+		<-time.After(adoptBound)
 		s.answer(s.expect(methodThreadRead), `{"thread":{"id":"T1","source":{"subAgent":{"thread_spawn":{"parent_thread_id":"T0","agent_path":"/root/a"}}}}}`)
 		if c := child(t, s.View(), "T1"); c.ParentSessionID != s.Root || c.Title != "a" {
 			t.Errorf("adopted as %+v, title %q", c.Relation, c.Title)
 		}
 		s.send(started("T2", "c2", "r1"))
-		time.Sleep(adoptBound)
+		<-time.After(adoptBound)
 		s.expect(methodThreadRead)
-		time.Sleep(adoptBound) // no answer: it runs below the root all the same
+		<-time.After(adoptBound) // no answer: it runs below the root all the same
 		synctest.Wait()
 		if c := child(t, s.View(), "T2"); c.ParentSessionID != s.Root {
 			t.Errorf("adopted as %+v", c.Relation)

@@ -128,8 +128,9 @@ func (r *runtime) childTurnStarted(t *thread, f frame) {
 	u, trigger := t.pending, agent.TriggerDelegation
 	if u == nil {
 		u, trigger = &turn{id: r.mint.Turn()}, agent.TriggerGuidance
-		if r.boundary && r.canceled[r.owners[f.Turn.RootTurnID]] {
+		if r.canceled[r.owners[f.Turn.RootTurnID]] {
 			u.dropped = true
+			r.diagnose(provider.Refused, f.method, t.id)
 		}
 	}
 	t.pending = nil
@@ -142,9 +143,6 @@ func (r *runtime) childTurnStarted(t *thread, f frame) {
 			return
 		}
 		u.dropped = applied.Verdict == agent.VerdictRefused
-	}
-	if u.dropped {
-		r.diagnose(provider.Refused, f.method, t.id)
 	}
 	if u.dropped || u.closed {
 		r.stopOrphan(t.id, u.native)

@@ -1,0 +1,97 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/codex"
+)
+
+// line is one line of a recording.
+type line struct {
+	At  int64           `json:"t"` // ms
+	Dir string          `json:"dir"`
+	Msg json.RawMessage `json:"msg"`
+}
+
+// dialect reads the recordings of one provider. at is always a line's place.
+type dialect interface {
+	// adapter is the real one; what it opens is connected to this recording.
+	adapter() provider.Adapter
+	// begin and end are the life of the recorded process.
+	begin()
+	end(why string)
+	// feed hands over a line that the process wrote.
+	feed(at int, msg json.RawMessage)
+	// read says what a line that was sent to the process meant to the person behind it.
+	read(at int, msg json.RawMessage) intent
+	// take and skip say whether the person's command of that line was given: what the
+	// process answered to it belongs to the adapter's own request, or to nobody.
+	take(at int)
+	skip(at int)
+}
+
+// intent is a person's command.
+type intent struct {
+	kind     intentKind
+	thread   string // the provider's name of the conversation
+	native   string // the provider's name of the turn meant; "" is the one that runs
+	text     string
+	model    string
+	call     agent.CallID
+	response agent.Response
+}
+
+type intentKind string
+
+const (
+	wantsNothing intentKind = ""
+	wantsOpen    intentKind = "open"
+	wantsSend    intentKind = "send"  // a message, wherever it goes
+	wantsGuide   intentKind = "guide" // a message into the turn that runs
+	wantsCancel  intentKind = "cancel"
+	wantsAnswer  intentKind = "answer"
+	wantsDelete  intentKind = "delete"
+)
+
+// dialects is the table from provider names to what reads their recordings.
+var dialects = map[string]func([]line, *still) dialect{
+	"codex": func(lines []line, s *still) dialect {
+		recorded := make([]codex.Recorded, len(lines))
+		for i, l := range lines {
+			recorded[i] = codex.Recorded(l)
+		}
+		return &codexDialect{codex.NewPlayback(recorded, s.read), s}
+	},
+}
+
+type codexDialect struct {
+	play  *codex.Playback
+	still *still
+}
+
+func (d *codexDialect) adapter() provider.Adapter {
+	return codex.New(codex.Options{
+		Logger:  slog.New(slog.DiscardHandler),
+		Connect: func(context.Context, provider.OpenParams) (codex.Transport, error) { return d.play.Connect() },
+		Park:    d.still.park,
+	})
+}
+
+func (d *codexDialect) begin()                           { d.play.Begin() }
+func (d *codexDialect) end(why string)                   { d.play.End(why) }
+func (d *codexDialect) feed(at int, msg json.RawMessage) { d.play.Feed(at, msg) }
+func (d *codexDialect) take(at int)                      { d.play.Take(at) }
+func (d *codexDialect) skip(at int)                      { d.play.Skip(at) }
+
+func (d *codexDialect) read(at int, msg json.RawMessage) intent {
+	i := d.play.Intent(at, msg)
+	kind := map[codex.IntentKind]intentKind{
+		codex.IntentOpen: wantsOpen, codex.IntentStart: wantsSend, codex.IntentSteer: wantsGuide,
+		codex.IntentCancel: wantsCancel, codex.IntentAnswer: wantsAnswer, codex.IntentDelete: wantsDelete,
+	}[i.Kind]
+	return intent{kind: kind, thread: i.ThreadID, native: i.TurnID, text: i.Text, model: i.Model, call: i.CallID, response: i.Response}
+}

@@ -1,0 +1,127 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/turnkeeper/turnkeeper/server/agent"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const recorded = "../provider/codex/testdata"
+
+// recordings are the names of all recordings that the adapter's tests keep.
+func recordings(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(recorded, "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings in %s: %v", recorded, err)
+	}
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = strings.TrimSuffix(filepath.Base(f), ".jsonl")
+	}
+	return names
+}
+
+func replay(t *testing.T, name string) *End {
+	t.Helper()
+	f, err := os.Open(filepath.Join(recorded, name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	end, err := Run(t.Context(), "codex", f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end.Invariants != (Invariants{}) {
+		t.Errorf("invariants %+v", end.Invariants)
+	}
+	return end
+}
+
+func encode(t *testing.T, end *End) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	if err := enc.Encode(end); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// The whole end of each recording, to the last field: whatever changes it is seen.
+func TestGoldenEnds(t *testing.T) {
+	for _, name := range recordings(t) {
+		t.Run(name, func(t *testing.T) {
+			got := encode(t, replay(t, name))
+			path := filepath.Join("testdata", "golden", name+".json")
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("another end (-golden +got; -update accepts it):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The same recording gives the same end, byte for byte: those with the most going on.
+func TestReplayIsDeterministic(t *testing.T) {
+	for _, name := range []string{"c-v1-two-children", "g-v1-interrupt", "f5-v1-two-children-approvals", "m2-v1-resume-and-reuse", "i2-v1-steer-then-interrupt"} {
+		first := encode(t, replay(t, name))
+		for range 19 {
+			if again := encode(t, replay(t, name)); !bytes.Equal(first, again) {
+				t.Fatalf("%s: another end (-first +again):\n%s", name, cmp.Diff(string(first), string(again)))
+			}
+		}
+	}
+}
+
+func TestWhatCannotBeReplayed(t *testing.T) {
+	for _, c := range []struct{ provider, recording, says string }{
+		{"nobody", "{}", "there are: codex"},
+		{"codex", "", "empty"},
+		{"codex", "{\"t\":1,\"dir\":\"in\",\"msg\":{}}\nnot a line\n", "line 2"},
+	} {
+		_, err := Run(t.Context(), c.provider, strings.NewReader(c.recording))
+		if !errors.Is(err, &agent.Error{Code: agent.CodeInvalid}) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s %q: %v", c.provider, c.recording, err)
+		}
+	}
+}
+
+// A recording of things that make no sense must still end.
+func TestReplayOfNonsense(t *testing.T) {
+	end, err := Run(t.Context(), "codex", strings.NewReader(strings.Join([]string{
+		`{"t":0,"dir":"out","msg":{"id":1,"method":"turn/start","params":{"threadId":"nobody","input":[{"type":"text","text":"x"}]}}}`,
+		`{"t":1,"dir":"in","msg":"half a li"}`,
+		`{"t":2,"dir":"meta","msg":{"event":"process_started"}}`,
+		`{"t":2,"dir":"meta","msg":7}`,
+		`{"t":1,"dir":"out","msg":"{not json"}`,
+		`{"t":3,"dir":"out","msg":{"id":9,"result":{"decision":"accept"}}}`,
+		`{"t":4,"dir":"sideways","msg":{}}`,
+	}, "\n")))
+	if err != nil || len(end.Sessions) != 0 || end.Sessions == nil {
+		t.Errorf("end %+v, %v", end, err)
+	}
+}
