@@ -4,8 +4,11 @@ import { defineConfig } from "vitest/config";
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 export default defineConfig({
-  // Assets are addressed relative to <base>, so the view works below any path.
+  // Every path of the view is served the same page, so the page names its files from the
+  // top; scripts find each other, and the daemon, from where they lie themselves. A proxy
+  // that serves us below a path has only the addresses of index.html to rewrite.
   base: "./",
+  experimental: { renderBuiltUrl: (file, { hostType }) => (hostType === "html" ? `/${file}` : { relative: true }) },
   resolve: {
     alias: [
       { find: /^#client\//, replacement: here("../clientgen/ts/") },

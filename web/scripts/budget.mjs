@@ -10,7 +10,7 @@ const size = (path) => gzipSync(readFileSync(new URL(path, dist)), { level: 9 })
 if (!existsSync(new URL("index.html", dist))) throw new Error("dist/index.html is missing: run the build first");
 
 const html = readFileSync(new URL("index.html", dist), "utf8");
-const named = [...html.matchAll(/(?:src|href)="(?:\.\/)?([^"/][^"]*\.(?:js|css|svg))"/g)].map((m) => m[1]);
+const named = [...html.matchAll(/(?:src|href)="\/([^"]+\.(?:js|css|svg))"/g)].map((m) => m[1]);
 const load = ["index.html", ...new Set(named)].reduce((sum, path) => sum + size(path), 0);
 const files = readdirSync(dist, { recursive: true }).filter((f) => /\.(html|js|css|svg)$/.test(f));
 const total = files.reduce((sum, path) => sum + size(path), 0);

@@ -1,19 +1,50 @@
 // A daemon in memory: a log, an API that answers from it, and a stream that can be cut.
 
 import type { Api } from "../src/data/api";
-import { ApiError } from "../src/data/api";
+import { ProblemError, Unreachable } from "../src/data/api";
+import type { SocketLike } from "#client/stream";
 import { applyEvent } from "../src/data/apply";
 import { Entities } from "../src/data/entities";
-import type { Delta, LogEvent, Session } from "../src/data/model";
+import type { Delta, Session } from "../src/data/model";
 import { descendants, latestTurn } from "../src/data/select";
-import type { Link, OpenStream, StreamHandlers } from "../src/data/socket";
-import { Sync } from "../src/data/sync";
+import { Sync, type Link } from "../src/data/sync";
+import { vi } from "vitest";
 import { Log, type Kind } from "./fixtures";
 
-interface Connection {
-  handlers: StreamHandlers;
-  sent: number;
-  open: boolean;
+export function refusal(status: number, code: string): ProblemError {
+  return new ProblemError(status, { type: `urn:${code}`, title: code, status, code, detail: `Refused: ${code}.` });
+}
+
+/** One socket as the page sees it, and the daemon's end of it. */
+class FakeSocket implements SocketLike {
+  onopen: SocketLike["onopen"] = null;
+  onmessage: SocketLike["onmessage"] = null;
+  onclose: SocketLike["onclose"] = null;
+  onerror: SocketLike["onerror"] = null;
+  sent = 0;
+  ready = false;
+
+  constructor(private readonly daemon: FakeDaemon) {
+    queueMicrotask(() => (daemon.refuses ? this.drop(1006) : this.onopen?.({} as never)));
+  }
+
+  send(data: string): void {
+    this.daemon.hello(this, JSON.parse(data) as { after: number; epoch?: string });
+  }
+
+  close(): void {
+    this.ready = false;
+    this.daemon.sockets.delete(this);
+  }
+
+  drop(code: number): void {
+    this.close();
+    this.onclose?.({ code } as never);
+  }
+
+  frame(frame: object): void {
+    this.onmessage?.({ data: JSON.stringify(frame) } as never);
+  }
 }
 
 export class FakeDaemon {
@@ -26,7 +57,9 @@ export class FakeDaemon {
   down = false;
   readonly calls: string[] = [];
   private readonly held: (() => void)[] = [];
-  private readonly connections: Connection[] = [];
+  /** No socket opens. */
+  refuses = false;
+  readonly sockets = new Set<FakeSocket>();
 
   constructor() {
     this.state.trees.add("R");
@@ -36,25 +69,27 @@ export class FakeDaemon {
     const event = this.log.add(kind, data);
     this.state.threads.get(event.agentSessionId) ?? this.state.setThread(event.agentSessionId, { state: "loaded", hasBefore: false });
     applyEvent(this.state, event);
-    for (const c of this.connections) this.pump(c);
+    for (const s of this.sockets) this.pump(s);
   }
 
   delta(delta: Omit<Delta, "type">): void {
-    for (const c of this.connections) if (c.open) c.handlers.delta({ type: "delta", ...delta });
+    for (const s of this.sockets) if (s.ready) s.frame({ type: "delta", ...delta });
   }
 
-  /** Cuts every socket. */
+  heartbeat(): void {
+    for (const s of this.sockets) if (s.ready) s.frame({ type: "heartbeat", seq: this.seq });
+  }
+
+  /** Cuts every socket, and opens none until told to. */
   cut(): void {
-    for (const c of this.connections) {
-      if (!c.open) continue;
-      c.open = false;
-      c.handlers.link("reconnecting");
-    }
+    this.refuses = true;
+    for (const s of [...this.sockets]) s.drop(1006);
   }
 
-  /** Every cut socket connects again. */
-  reconnect(): void {
-    for (const c of this.connections) if (!c.open) this.hello(c);
+  /** Sockets open again; the pages come back by themselves. */
+  async reconnect(): Promise<void> {
+    this.refuses = false;
+    await vi.advanceTimersByTimeAsync(10_000);
   }
 
   /** Lets the held answers go, as they are true now or when they were asked. */
@@ -62,18 +97,14 @@ export class FakeDaemon {
     for (const answer of this.held.splice(0)) answer();
   }
 
-  readonly stream: OpenStream = (_, handlers) => {
-    const c: Connection = { handlers, sent: 0, open: false };
-    this.connections.push(c);
-    handlers.link("connecting");
-    this.hello(c);
-    return {
-      close: () => {
-        c.open = false;
-        this.connections.splice(this.connections.indexOf(c), 1);
-      },
-      resume: () => this.hello(c),
-    };
+  /** A socket to this daemon. */
+  readonly wire = {
+    baseUrl: "http://daemon.test/",
+    open: (): SocketLike => {
+      const s = new FakeSocket(this);
+      this.sockets.add(s);
+      return s;
+    },
   };
 
   readonly api = {
@@ -81,7 +112,7 @@ export class FakeDaemon {
     detail: (_: string, id: string) =>
       this.answer(`detail ${id}`, () => {
         const session = this.state.sessions.get(id);
-        if (!session) throw new ApiError(404, "not_found", "No such session.");
+        if (!session) throw refusal(404, "not_found");
         return { session: this.row(session), childSessions: descendants(this.state, id).map((s) => this.row(s)), seq: this.seq, epoch: this.epoch };
       }),
     turns: (_: string, id: string) => this.answer("turns", () => ({ items: [...this.state.turns.values()].filter((t) => t.agentSessionId === id) })),
@@ -102,26 +133,24 @@ export class FakeDaemon {
     return this.log.events.length;
   }
 
-  private hello(c: Connection): void {
-    const { after, epoch } = c.handlers.cursor();
-    c.open = true;
-    if ((epoch !== "" && epoch !== this.epoch) || after < this.oldest - 1) {
-      c.handlers.reset(epoch === this.epoch ? "retention" : "epoch");
+  hello(s: FakeSocket, { after, epoch }: { after: number; epoch?: string }): void {
+    if ((epoch !== undefined && epoch !== this.epoch) || after < this.oldest - 1) {
+      s.frame({ type: "reset", epoch: this.epoch, seq: this.seq, reason: epoch === this.epoch ? "retention" : "epoch" });
       return;
     }
-    c.sent = after;
-    c.handlers.ready(this.epoch);
-    c.handlers.link("live");
-    this.pump(c);
+    s.sent = after;
+    s.ready = true;
+    s.frame({ type: "ready", epoch: this.epoch, seq: this.seq, mode: "replay" });
+    this.pump(s);
   }
 
-  private pump(c: Connection): void {
-    while (c.open && c.sent < this.seq) c.handlers.event(this.log.events[c.sent++] as LogEvent);
+  private pump(s: FakeSocket): void {
+    while (s.ready && s.sent < this.seq) s.frame(this.log.events[s.sent++]!);
   }
 
   private answer<T>(name: string, make: () => T): Promise<T> {
     this.calls.push(name);
-    if (this.down) return Promise.reject(new ApiError(0, "unreachable", "The daemon cannot be reached."));
+    if (this.down) return Promise.reject(new Unreachable());
     let value: T;
     try {
       value = structuredClone(make()); // true at the time it was asked
@@ -149,7 +178,7 @@ export interface Page {
 
 export function page(daemon: FakeDaemon): Page {
   const links: Link[] = [];
-  const sync = new Sync(daemon.api, daemon.stream, "ws", { changed: () => undefined, link: (l) => links.push(l) });
+  const sync = new Sync(daemon.api, daemon.wire, "ws", { changed: () => undefined, link: (l) => links.push(l) });
   return { sync, links };
 }
 

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ApiError } from "../src/data/api";
 import { latestTurn } from "../src/data/select";
-import { FakeDaemon, page, settle } from "./fake";
+import { FakeDaemon, page, refusal, settle } from "./fake";
 import { child, message, picture, session, turn } from "./fixtures";
 
 let daemon: FakeDaemon;
@@ -20,6 +19,7 @@ async function opened() {
   await p.sync.start();
   await p.sync.openTree("R");
   await p.sync.openThread("R");
+  await settle(); // the socket
   return p;
 }
 
@@ -64,7 +64,7 @@ describe("following the daemon", () => {
     for (let i = 10; i < 30; i++) {
       daemon.cut();
       work(i);
-      daemon.reconnect();
+      await daemon.reconnect();
     }
     expect(links).toContain("reconnecting");
     expect(sync.link).toBe("live");
@@ -79,7 +79,7 @@ describe("following the daemon", () => {
     daemon.oldest = daemon.seq; // what was missed is no longer kept
     daemon.hold = true;
     const before = sync.entities;
-    daemon.reconnect();
+    await daemon.reconnect();
     await settle();
     expect(sync.entities).toBe(before); // still drawn while the new one is read
     expect(before.sessions.has("R")).toBe(true);
@@ -105,7 +105,7 @@ describe("following the daemon", () => {
     Object.assign(daemon.log, { next: 1 });
     Object.assign(daemon, { state: next.state });
     daemon.log.events.push(...next.log.events);
-    daemon.reconnect();
+    await daemon.reconnect();
     await settle();
     await vi.advanceTimersByTimeAsync(50);
     expect(sync.entities.epoch).toBe("e2");
@@ -115,13 +115,24 @@ describe("following the daemon", () => {
 
   it("asks again from its number when one was left out", async () => {
     const { sync } = await opened();
-    const lost = daemon.log.add("session.updated", session("R", { title: "lost on the way" }));
-    expect(lost.seq).toBe(4);
-    const next = daemon.log.add("session.updated", session("R", { title: "newest" }));
-    // The fake sends only what commit pumps; the later event is handed over by hand.
-    (sync as unknown as { takeEvent(e: typeof next): void }).takeEvent(next);
+    daemon.log.add("session.updated", session("R", { title: "lost on the way" }));
+    daemon.log.add("session.updated", session("R", { title: "newest" }));
+    daemon.heartbeat(); // nothing was sent, and the daemon says that it was
+    expect(sync.link).toBe("reconnecting");
+    await daemon.reconnect();
     expect(sync.entities.seq).toBe(5);
     expect(sync.entities.sessions.get("R")?.title).toBe("newest");
+  });
+
+  it("notices a line that is dead though its socket is not", async () => {
+    const { sync, links } = await opened();
+    for (const s of daemon.sockets) s.sent = Infinity; // events go nowhere from here on
+    work(4);
+    await vi.advanceTimersByTimeAsync(34_000);
+    expect(links).not.toContain("reconnecting");
+    await vi.advanceTimersByTimeAsync(12_000);
+    expect(links).toContain("reconnecting");
+    expect(picture(sync.entities)).toEqual(await fresh());
   });
 
   it("keeps two pages equal that come, drop and return at different times", async () => {
@@ -130,7 +141,7 @@ describe("following the daemon", () => {
     const b = await opened();
     daemon.cut();
     work(2);
-    daemon.reconnect();
+    await daemon.reconnect();
     work(3);
     expect(picture(a.sync.entities)).toEqual(picture(b.sync.entities));
   });
@@ -147,7 +158,7 @@ describe("following the daemon", () => {
 
     const calls = daemon.calls.length;
     const q = page(daemon);
-    daemon.api.sessions = () => Promise.reject(new ApiError(401, "unauthorized", "No."));
+    daemon.api.sessions = () => Promise.reject(refusal(401, "unauthorized"));
     await q.sync.start();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(q.sync.link).toBe("signed-out");

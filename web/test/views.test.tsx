@@ -2,9 +2,9 @@
 // @vitest-environment-options {"url": "http://localhost/"}
 import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/preact";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ApiError } from "../src/data/api";
+import { Unreachable } from "../src/data/api";
 import type { Answer, Interaction } from "../src/data/model";
-import { FakeDaemon } from "./fake";
+import { FakeDaemon, refusal } from "./fake";
 import { child, interaction, message, operation, session, turn } from "./fixtures";
 
 vi.stubGlobal("matchMedia", () => ({ matches: false, addEventListener: () => undefined }));
@@ -54,7 +54,7 @@ afterEach(() => {
 });
 
 async function open(): Promise<Element> {
-  model = new Model(daemon.api, daemon.stream);
+  model = new Model(daemon.api, daemon.wire);
   navigate({ workspace: "ws", session: "R" });
   const { container } = render(<App model={model} />);
   await model.start();
@@ -76,7 +76,7 @@ describe("the session page", () => {
   it("says why the turn is open, and settles with its last child", async () => {
     const container = await open();
     const why = () => container.querySelector("#why")?.textContent ?? "";
-    expect(why()).toContain("Waiting for 2 agents.");
+    await waitFor(() => expect(why()).toContain("Waiting for 2 agents."));
     expect(why()).toContain("Security needs your answer");
     daemon.commit("interaction.updated", interaction("q", "Security", "tSecurity", { status: "superseded" }));
     daemon.commit("turn.updated", turn("tSecurity", "Security", { rootTurnId: "T", phase: "settled", outcome: "completed" }));
@@ -115,7 +115,7 @@ describe("the session page", () => {
     const ids: string[] = [];
     daemon.api.send = (_, __, id) => {
       ids.push(id);
-      return Promise.reject(new ApiError(0, "unreachable", "The daemon cannot be reached."));
+      return Promise.reject(new Unreachable());
     };
     await open();
     const box = screen.getByPlaceholderText(/Guide the main agent/) as HTMLTextAreaElement;
@@ -151,8 +151,8 @@ describe("the session page", () => {
   });
 
   it("does not try again without a right to read", async () => {
-    daemon.api.workspaces = () => Promise.reject(new ApiError(401, "unauthorized", "No."));
-    model = new Model(daemon.api, daemon.stream);
+    daemon.api.workspaces = () => Promise.reject(refusal(401, "unauthorized"));
+    model = new Model(daemon.api, daemon.wire);
     render(<App model={model} />);
     await model.start();
     expect(await screen.findByText("turnkeeper open")).toBeTruthy();

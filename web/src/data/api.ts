@@ -1,123 +1,96 @@
-// Every call to the daemon, in one place. Nothing else in the view knows a path.
+// Every call to the daemon, in one place, through its generated client. Nothing else in
+// the view knows a path.
 
-import type {
-  Answer,
-  Gate,
-  Interaction,
-  LogEvent,
-  Message,
-  MessagePage,
-  NewSession,
-  Operation,
-  ProviderCard,
-  Session,
-  SessionDetail,
-  SessionPage,
-  Turn,
-  TurnPage,
-  Workspace,
-} from "./model";
+import { createClient, ProblemError, unwrap } from "#client/client";
+import type { Answer, Gate, Interaction, LogEvent, Message, MessagePage, NewSession, Operation, ProviderCard, Session, SessionDetail, SessionPage, Turn, TurnPage, Workspace } from "./model";
 import { freshId } from "../lib/id";
 
-/** A refusal of the daemon, or no daemon at all (status 0). */
-export class ApiError extends Error {
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    message: string,
-  ) {
-    super(message);
-    this.name = "ApiError";
+export { ProblemError };
+
+/** No answer at all: the daemon is away, or the network is. */
+export class Unreachable extends Error {
+  constructor() {
+    super("The daemon cannot be reached.");
+    this.name = "Unreachable";
   }
+}
+
+/** What to show a person of whatever went wrong. */
+export function words(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Status of a refusal; 0 where there was no answer. */
+export function statusOf(error: unknown): number {
+  return error instanceof ProblemError ? error.status : 0;
 }
 
 export interface Api {
   providers(): Promise<ProviderCard[]>;
   workspaces(): Promise<Workspace[]>;
   createWorkspace(name: string, path: string): Promise<Workspace>;
-  renameWorkspace(id: string, name: string): Promise<Workspace>;
-  sessions(ws: string, query?: { q?: string; attention?: string; cursor?: string; limit?: number }): Promise<SessionPage>;
-  createSession(ws: string, body: NewSession, key: string): Promise<{ session: Session; turn?: Turn }>;
+  sessions(ws: string, query?: { q?: string; cursor?: string; limit?: number }): Promise<SessionPage>;
+  createSession(ws: string, body: NewSession, key: string): Promise<{ session: Session; turn?: Turn; message?: Message }>;
   updateSession(ws: string, id: string, body: { title?: string; pinned?: boolean }): Promise<Session>;
   deleteSession(ws: string, id: string): Promise<void>;
   detail(ws: string, id: string): Promise<SessionDetail>;
   turns(ws: string, id: string, limit: number): Promise<TurnPage>;
   gate(ws: string, id: string, turn: string): Promise<Gate>;
-  messages(ws: string, id: string, range: { before?: number; after?: number; limit: number }): Promise<MessagePage>;
+  messages(ws: string, id: string, range: { before?: number; limit: number }): Promise<MessagePage>;
   message(ws: string, id: string, message: string): Promise<Message>;
-  send(ws: string, id: string, clientMessageId: string, text: string): Promise<{ turn: Turn; message: Message; delivery: string }>;
+  send(ws: string, id: string, clientMessageId: string, text: string): Promise<{ turn: Turn; message: Message; delivery: string; operation?: Operation }>;
   interactions(ws: string, id: string): Promise<Interaction[]>;
   answer(ws: string, i: Interaction, answer: Answer): Promise<{ interaction: Interaction; operation: Operation }>;
-  cancel(ws: string, session: string, turn: string): Promise<{ operation?: Operation }>;
+  cancel(ws: string, session: string, turn: string): Promise<{ operation: Operation }>;
   events(ws: string, after: number, limit: number): Promise<{ items: LogEvent[] }>;
 }
 
-interface Problem {
-  code?: string;
-  title?: string;
-  detail?: string;
-}
+const workspaces = "/v1/workspaces" as const;
+const sessions = "/v1/workspaces/{workspaceID}/agent-sessions" as const;
+const session = `${sessions}/{agentSessionID}` as const;
+const turn = `${session}/turns/{turnID}` as const;
 
-type Query = Record<string, string | number | undefined>;
-
-/** The API over HTTP. `base` is the daemon's root, with a slash at its end. */
-export function httpApi(base: string, fetcher: typeof fetch = (...args) => fetch(...args)): Api {
-  async function call<T>(method: string, path: string, options: { query?: Query; body?: unknown; key?: string } = {}): Promise<T> {
-    const url = new URL(path, base);
-    for (const [name, value] of Object.entries(options.query ?? {})) {
-      if (value !== undefined && value !== "") url.searchParams.set(name, String(value));
-    }
-    const headers: Record<string, string> = { "X-Turnkeeper-Client": "web" };
-    if (options.body !== undefined) headers["Content-Type"] = "application/json";
-    if (method !== "GET") headers["Idempotency-Key"] = options.key ?? freshId();
-    let response: Response;
-    try {
-      const init: RequestInit = { method, headers, credentials: "same-origin" };
-      if (options.body !== undefined) init.body = JSON.stringify(options.body);
-      response = await fetcher(url, init);
-    } catch {
-      throw new ApiError(0, "unreachable", "The daemon cannot be reached.");
-    }
-    if (!response.ok) throw await refusal(response);
-    return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
-  }
-  const at = (...parts: string[]) => ["v1", "workspaces", ...parts.map(encodeURIComponent)].join("/");
-  const session = (ws: string, id: string, ...rest: string[]) => at(ws, "agent-sessions", id, ...rest);
+/** The API over HTTP. `base` is where the daemon is, with or without a slash at its end. */
+export function httpApi(base: string): Api {
+  const client = createClient({ baseUrl: base.replace(/\/$/, ""), fetch: reach });
+  const at = (workspaceID: string, agentSessionID: string) => ({ workspaceID, agentSessionID });
+  // The same key gives the same answer: a call that is tried again is not done twice.
+  const once = (key = freshId()) => ({ header: { "Idempotency-Key": key } });
 
   return {
-    providers: async () => (await call<{ items: ProviderCard[] }>("GET", "v1/providers")).items,
-    workspaces: async () => (await call<{ items: Workspace[] }>("GET", at())).items,
-    createWorkspace: (name, path) => call("POST", at(), { body: name ? { name, path } : { path } }),
-    renameWorkspace: (id, name) => call("PATCH", at(id), { body: { name } }),
-    sessions: (ws, query) => call("GET", at(ws, "agent-sessions"), { query }),
-    createSession: (ws, body, key) => call("POST", at(ws, "agent-sessions"), { body, key }),
-    updateSession: async (ws, id, body) => (await call<{ session: Session }>("PATCH", session(ws, id), { body })).session,
-    deleteSession: (ws, id) => call("DELETE", session(ws, id)),
-    detail: (ws, id) => call("GET", session(ws, id)),
-    turns: (ws, id, limit) => call("GET", session(ws, id, "turns"), { query: { limit } }),
-    gate: (ws, id, turn) => call("GET", session(ws, id, "turns", turn, "gate")),
-    messages: (ws, id, range) => call("GET", session(ws, id, "messages"), { query: { ...range } }),
-    message: (ws, id, message) => call("GET", session(ws, id, "messages", message)),
+    providers: async () => (await unwrap(client.GET("/v1/providers"))).items,
+    workspaces: async () => (await unwrap(client.GET(workspaces))).items,
+    createWorkspace: (name, path) => unwrap(client.POST(workspaces, { params: once(), body: name ? { name, path } : { path } })),
+    sessions: (workspaceID, query = {}) => unwrap(client.GET(sessions, { params: { path: { workspaceID }, query } })),
+    createSession: (workspaceID, body, key) => unwrap(client.POST(sessions, { params: { path: { workspaceID }, ...once(key) }, body })),
+    updateSession: async (ws, id, body) => (await unwrap(client.PATCH(session, { params: { path: at(ws, id) }, body }))).session,
+    deleteSession: async (ws, id) => {
+      await unwrap(client.DELETE(session, { params: { path: at(ws, id) } }));
+    },
+    detail: (ws, id) => unwrap(client.GET(session, { params: { path: at(ws, id) } })),
+    turns: (ws, id, limit) => unwrap(client.GET(`${session}/turns`, { params: { path: at(ws, id), query: { limit } } })),
+    gate: (ws, id, turnID) => unwrap(client.GET(`${turn}/gate`, { params: { path: { ...at(ws, id), turnID } } })),
+    messages: (ws, id, query) => unwrap(client.GET(`${session}/messages`, { params: { path: at(ws, id), query } })),
+    message: (ws, id, messageID) => unwrap(client.GET(`${session}/messages/{messageID}`, { params: { path: { ...at(ws, id), messageID } } })),
     send: (ws, id, clientMessageId, text) =>
-      call("POST", session(ws, id, "messages"), {
-        key: clientMessageId,
-        body: { clientMessageId, content: [{ type: "text", text }] },
-      }),
-    interactions: async (ws, id) => (await call<{ items: Interaction[] }>("GET", session(ws, id, "interactions"))).items,
-    answer: (ws, i, answer) =>
-      call("POST", session(ws, i.agentSessionId, "turns", i.turnId, "interactions", i.requestId, "response"), { body: answer }),
-    cancel: (ws, id, turn) => call("POST", session(ws, id, "turns", turn, "cancel")),
-    events: (ws, after, limit) => call("GET", at(ws, "events"), { query: { after, limit } }),
+      unwrap(client.POST(`${session}/messages`, { params: { path: at(ws, id) }, body: { clientMessageId, content: [{ type: "text", text }] } })),
+    interactions: async (ws, id) => (await unwrap(client.GET(`${session}/interactions`, { params: { path: at(ws, id) } }))).items,
+    answer: (ws, i, body) =>
+      unwrap(
+        client.POST(`${turn}/interactions/{requestID}/response`, {
+          params: { path: { ...at(ws, i.agentSessionId), turnID: i.turnId, requestID: i.requestId }, ...once() },
+          body,
+        }),
+      ),
+    cancel: (ws, id, turnID) => unwrap(client.POST(`${turn}/cancel`, { params: { path: { ...at(ws, id), turnID }, ...once() } })),
+    events: (workspaceID, after, limit) => unwrap(client.GET("/v1/workspaces/{workspaceID}/events", { params: { path: { workspaceID }, query: { after, limit } } })),
   };
 }
 
-async function refusal(response: Response): Promise<ApiError> {
-  let problem: Problem = {};
+async function reach(request: Request): Promise<Response> {
   try {
-    problem = (await response.json()) as Problem;
+    return await fetch(request);
   } catch {
-    // not the daemon's own answer: a proxy in between
+    throw new Unreachable();
   }
-  const message = problem.detail || problem.title || `The daemon answered ${response.status}.`;
-  return new ApiError(response.status, problem.code ?? "unknown", message);
 }

@@ -1,13 +1,16 @@
 // Keeps the entities equal to the daemon's: a snapshot true at a number, then every
 // event after it. Survives dropped sockets, daemon restarts and a log that starts anew.
 
-import type { Api } from "./api";
-import { ApiError } from "./api";
+import { Stream, type Cursor, type EndReason, type StreamOptions, type StreamState } from "#client/stream";
+import { statusOf, words, type Api } from "./api";
 import { applyDelta, applyEvent } from "./apply";
 import { Entities } from "./entities";
-import type { Delta, LogEvent } from "./model";
-import { isLive, latestTurn } from "./select";
-import type { Link, OpenStream, Stream } from "./socket";
+import { GateWatch } from "./gatewatch";
+import type { Delta } from "./model";
+import { Peeks } from "./peeks";
+import { latestTurn } from "./select";
+
+export type Link = "connecting" | "live" | "reconnecting" | "signed-out" | "gone" | "outdated";
 
 export interface SyncHooks {
   /** Something was touched; draw at the next frame. */
@@ -17,11 +20,14 @@ export interface SyncHooks {
 
 export type TreeState = "loading" | "ready" | "missing" | "failed";
 
+/** Where the stream comes from; tests give their own sockets and clock. */
+export type Wire = Pick<StreamOptions, "baseUrl" | "open" | "clock">;
+
 const pageSize = 80;
 const listSize = 60;
-/** Lanes may ask for their newest message; so many at a time. */
-const peeksAtOnce = 4;
-const gateDelay = 400;
+const retryAfter = 1500;
+
+const endings: Partial<Record<EndReason, Link>> = { "signed-out": "signed-out", origin: "signed-out", gone: "gone" };
 
 export class Sync {
   entities = new Entities();
@@ -29,43 +35,63 @@ export class Sync {
   listState: "loading" | "ready" | "failed" = "loading";
   nextCursor: string | undefined;
   readonly treeStates = new Map<string, TreeState>();
+  readonly gate: GateWatch;
+  private readonly peeks: Peeks;
 
   private stream: Stream | undefined;
   private closed = false;
-  private gaps = 0;
+  private wasLive = false;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private readonly retries = new Set<() => void>();
-  private readonly peekQueue: string[] = [];
-  private readonly peeked = new Set<string>();
-  private peeking = 0;
   private readonly mending = new Map<string, Delta[]>();
-  private gateTimer: ReturnType<typeof setTimeout> | undefined;
-  private watched: string | undefined;
 
   constructor(
     readonly api: Api,
-    private readonly open: OpenStream,
+    private readonly wire: Wire,
     readonly workspace: string,
     private readonly hooks: SyncHooks,
-  ) {}
+  ) {
+    const current = () => this.entities;
+    this.gate = new GateWatch(api, workspace, current, hooks.changed);
+    this.peeks = new Peeks(api, workspace, current, hooks.changed);
+  }
 
   async start(): Promise<void> {
     try {
       await this.loadList(this.entities);
     } catch (error) {
-      this.failed(error, () => void this.start());
       this.listState = "failed";
       this.notify("list");
+      this.failed(error, () => void this.start());
       return;
     }
-    if (!this.closed) this.connect();
+    if (this.closed) return;
+    this.stream = new Stream({
+      ...this.wire,
+      workspace: this.workspace,
+      from: { seq: this.entities.seq, epoch: this.entities.epoch },
+      snapshot: () => this.anew(),
+      onEvent: (event) => {
+        applyEvent(this.entities, event);
+        this.hooks.changed();
+      },
+      onDelta: (delta) => this.takeDelta(delta),
+      onState: (state) => this.takeState(state),
+    });
+    this.stream.start();
   }
 
   close(): void {
     this.closed = true;
     clearTimeout(this.retry);
-    clearTimeout(this.gateTimer);
+    this.gate.stop();
     this.stream?.close();
+  }
+
+  /** The network is back or the page is looked at again: connects now if it would have waited. */
+  wake(): void {
+    this.stream?.resume();
+    if (this.retry !== undefined) this.again();
   }
 
   /** Loads a root with everything below it, and keeps it from then on. */
@@ -80,7 +106,7 @@ export class Sync {
       if (e === this.entities) this.setTree(rootId, "ready");
     } catch (error) {
       if (e !== this.entities) return;
-      const missing = error instanceof ApiError && error.status === 404;
+      const missing = statusOf(error) === 404;
       this.setTree(rootId, missing ? "missing" : "failed");
       if (!missing) this.failed(error, () => void this.openTree(rootId));
     }
@@ -91,13 +117,13 @@ export class Sync {
     const e = this.entities;
     const known = e.threads.get(sessionId)?.state;
     if (known === "loading" || known === "loaded") return;
-    e.setThread(sessionId, { state: "loading" });
+    e.setThread(sessionId, { state: "loading", error: "" });
     this.hooks.changed();
     try {
       await this.loadPage(e, sessionId, {});
     } catch (error) {
       e.setThread(sessionId, { state: "failed", error: words(error) });
-      this.failed(error, () => void this.openThread(sessionId));
+      if (statusOf(error) !== 404) this.failed(error, () => void this.openThread(sessionId));
     }
     this.hooks.changed();
   }
@@ -108,7 +134,7 @@ export class Sync {
     const thread = e.threads.get(sessionId);
     const oldest = e.messages.get(thread?.ids[0] ?? "");
     if (thread?.state !== "loaded" || !thread.hasBefore || !oldest) return;
-    e.setThread(sessionId, { state: "loading" });
+    e.setThread(sessionId, { state: "loading", error: "" });
     this.hooks.changed();
     try {
       await this.loadPage(e, sessionId, { before: oldest.seq });
@@ -118,13 +144,9 @@ export class Sync {
     this.hooks.changed();
   }
 
-  /** Asks for a session's newest message, for the line of its lane. Once, and not many at a time. */
+  /** Asks for a session's newest message, for the line of its lane. */
   peek(sessionId: string): void {
-    const e = this.entities;
-    if (this.peeked.has(sessionId) || e.threads.has(sessionId) || e.peeks.has(sessionId)) return;
-    this.peeked.add(sessionId);
-    this.peekQueue.push(sessionId);
-    this.pumpPeeks();
+    this.peeks.ask(sessionId);
   }
 
   async moreSessions(): Promise<void> {
@@ -137,17 +159,6 @@ export class Sync {
     for (const s of page.items) this.entities.putSession(s, page.seq);
     this.hooks.changed();
     return page.items.map((s) => s.id);
-  }
-
-  /** The root whose gate is kept fresh. */
-  watch(rootId: string | undefined): void {
-    this.watched = rootId;
-    this.scheduleGate(0);
-  }
-
-  /** Called with what a frame drew: a change in the watched tree may change its gate. */
-  noticed(keys: ReadonlySet<string>): void {
-    if (this.watched !== undefined && keys.has(`tree:${this.watched}`)) this.scheduleGate(gateDelay);
   }
 
   /**
@@ -163,7 +174,7 @@ export class Sync {
       this.hooks.changed();
       return answer;
     } catch (error) {
-      if (error instanceof ApiError && error.status === 401) this.signedOut();
+      if (statusOf(error) === 401) this.end("signed-out");
       throw error;
     }
   }
@@ -171,10 +182,10 @@ export class Sync {
   private async loadList(e: Entities, cursor?: string): Promise<void> {
     const page = await this.api.sessions(this.workspace, { limit: listSize, ...(cursor ? { cursor } : {}) });
     for (const s of page.items) e.putSession(s, page.seq);
-    if (e.seq === 0) e.seq = page.seq;
+    if (!cursor) e.seq = page.seq;
     this.nextCursor = page.nextCursor;
     this.listState = "ready";
-    e.touch("list");
+    e.touch("list", "seq");
     this.hooks.changed();
   }
 
@@ -185,7 +196,7 @@ export class Sync {
       this.api.interactions(this.workspace, rootId),
       this.api.turns(this.workspace, rootId, 100),
     ]);
-    e.epoch ||= detail.epoch;
+    e.epoch = detail.epoch;
     for (const s of [detail.session, ...detail.childSessions]) e.putSession(s, detail.seq);
     for (const turn of turns.items) e.putTurn(turn, asked);
     for (const i of interactions) e.putInteraction(i, asked);
@@ -198,14 +209,12 @@ export class Sync {
   /** Stops asked for before this page was opened have no list; the log still tells of them. */
   private async recallStops(e: Entities, rootId: string): Promise<void> {
     const turn = latestTurn(e, rootId);
-    const stopped = turn?.phase === "settling" || turn?.outcome === "canceled";
-    if (!stopped || e.seq === 0) return;
+    if (turn?.phase !== "settling" && turn?.outcome !== "canceled") return;
     const span = 500;
     try {
       const { items } = await this.api.events(this.workspace, Math.max(0, e.seq - span), span);
-      for (const event of items) {
-        if (event.kind === "operation.updated") e.putOperation(event.data, event.seq);
-      }
+      for (const event of items) if (event.kind === "operation.updated") e.putOperation(event.data, event.seq);
+      this.hooks.changed();
     } catch {
       // The evidence is an extra; the turn's own state is here already.
     }
@@ -214,60 +223,9 @@ export class Sync {
   private async loadPage(e: Entities, sessionId: string, range: { before?: number }): Promise<void> {
     const asked = e.seq;
     const page = await this.api.messages(this.workspace, sessionId, { ...range, limit: pageSize });
-    const older = range.before !== undefined;
-    const thread = e.threads.get(sessionId);
-    if (!thread) return; // deleted meanwhile
+    if (!e.threads.has(sessionId)) return; // deleted meanwhile
     for (const m of page.items) e.putMessage(m, asked);
-    e.setThread(sessionId, { state: "loaded", hasBefore: page.hasBefore, ...(older ? {} : { error: "" }) });
-  }
-
-  private pumpPeeks(): void {
-    while (this.peeking < peeksAtOnce && this.peekQueue.length > 0) {
-      const id = this.peekQueue.shift()!;
-      this.peeking++;
-      const e = this.entities;
-      const asked = e.seq;
-      this.api
-        .messages(this.workspace, id, { limit: 1 })
-        .then((page) => {
-          for (const m of page.items) e.putMessage(m, asked);
-          this.hooks.changed();
-        })
-        .catch(() => this.peeked.delete(id))
-        .finally(() => {
-          this.peeking--;
-          this.pumpPeeks();
-        });
-    }
-  }
-
-  private connect(): void {
-    this.stream?.close();
-    this.stream = this.open(this.workspace, {
-      cursor: () => ({ after: this.entities.seq, epoch: this.entities.epoch }),
-      ready: (epoch) => {
-        this.entities.epoch = epoch;
-        this.scheduleGate(0);
-      },
-      event: (event) => this.takeEvent(event),
-      delta: (delta) => this.takeDelta(delta),
-      reset: () => void this.resync(),
-      link: (state) => this.setLink(state),
-    });
-  }
-
-  private takeEvent(event: LogEvent): void {
-    const e = this.entities;
-    if (event.seq > e.seq + 1) return this.missed();
-    this.gaps = 0;
-    applyEvent(e, event);
-    this.hooks.changed();
-  }
-
-  /** A number was left out. Ask again from the last one; if that does not help, start anew. */
-  private missed(): void {
-    if (this.gaps++ < 3) this.stream?.resume();
-    else void this.resync();
+    e.setThread(sessionId, { state: "loaded", hasBefore: page.hasBefore });
   }
 
   private takeDelta(delta: Delta): void {
@@ -297,10 +255,11 @@ export class Sync {
     this.hooks.changed();
   }
 
-  /** Reads everything that is open anew, and swaps it in at once: nothing goes blank. */
-  private async resync(): Promise<void> {
-    this.stream?.close();
-    this.setLink("reconnecting");
+  /**
+   * The log began anew, or no longer reaches back: reads everything that is open and
+   * swaps it in at once, so that nothing goes blank. Says where it is true.
+   */
+  private async anew(): Promise<Cursor> {
     const old = this.entities;
     const next = new Entities();
     for (const id of old.trees) next.trees.add(id);
@@ -313,45 +272,32 @@ export class Sync {
         await this.loadPage(next, id, {});
       }
     } catch (error) {
-      this.failed(error, () => void this.resync());
-      return;
+      if (statusOf(error) === 401 || statusOf(error) === 403) this.end("signed-out");
+      throw error; // the stream tries again
     }
-    if (this.closed) return;
     this.entities = next;
-    this.peeked.clear();
-    this.gaps = 0;
-    for (const id of old.trees) this.treeStates.set(id, next.sessions.has(id) ? "ready" : "missing");
+    this.peeks.forget();
+    for (const id of old.trees) this.treeStates.set(id, next.whole.has(id) ? "ready" : "missing");
     next.touch("*");
     this.hooks.changed();
-    this.connect();
+    return { seq: next.seq, epoch: next.epoch };
   }
 
-  private scheduleGate(delay: number): void {
-    if (this.gateTimer !== undefined && delay > 0) return;
-    clearTimeout(this.gateTimer);
-    this.gateTimer = setTimeout(() => {
-      this.gateTimer = undefined;
-      void this.loadGate();
-    }, delay);
-  }
-
-  private async loadGate(): Promise<void> {
-    const rootId = this.watched;
-    const e = this.entities;
-    if (this.closed || rootId === undefined) return;
-    const turn = latestTurn(e, rootId);
-    if (!isLive(turn)) return;
-    try {
-      e.putGate(await this.api.gate(this.workspace, rootId, turn.id), rootId);
-      this.hooks.changed();
-    } catch {
-      // The line falls back to what the entities say.
+  private takeState(state: StreamState): void {
+    switch (state.is) {
+      case "live":
+        this.wasLive = true;
+        this.entities.epoch = this.stream?.cursor?.epoch ?? this.entities.epoch;
+        if (this.retry !== undefined) this.again();
+        return this.setLink("live");
+      case "connecting":
+        return this.setLink(this.wasLive ? "reconnecting" : "connecting");
+      case "waiting":
+        return this.setLink("reconnecting");
+      case "ended":
+        if (this.closed) return;
+        return this.end(endings[state.reason]);
     }
-    // Silence makes no event, so an open turn is asked about now and then.
-    this.gateTimer ??= setTimeout(() => {
-      this.gateTimer = undefined;
-      void this.loadGate();
-    }, 15_000);
   }
 
   private setTree(rootId: string, state: TreeState): void {
@@ -370,12 +316,14 @@ export class Sync {
     this.hooks.link(state);
   }
 
-  private signedOut(): void {
+  /** Nothing helps but the person: stops trying, and says so. */
+  private end(link: Link = "outdated"): void {
     this.close();
-    this.setLink("signed-out");
+    this.setLink(link);
   }
 
   private again(): void {
+    clearTimeout(this.retry);
     this.retry = undefined;
     const due = [...this.retries];
     this.retries.clear();
@@ -385,20 +333,15 @@ export class Sync {
   /** A read failed. Without a right to read there is nothing to try again; else it is tried. */
   private failed(error: unknown, again: () => void): void {
     if (this.closed) return;
-    if (error instanceof ApiError) {
-      if (error.status === 401 || error.status === 403) return this.signedOut();
-      if (error.status === 404) return this.setLink("gone");
-    }
+    const status = statusOf(error);
+    if (status === 401 || status === 403) return this.end("signed-out");
+    if (status === 404) return this.end("gone");
     if (this.link === "connecting") this.setLink("reconnecting");
     this.retries.add(again);
-    this.retry ??= setTimeout(() => this.again(), 1500);
+    this.retry ??= setTimeout(() => this.again(), retryAfter);
   }
 }
 
-function words(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 function ignoreMissing(error: unknown): void {
-  if (!(error instanceof ApiError && error.status === 404)) throw error;
+  if (statusOf(error) !== 404) throw error;
 }

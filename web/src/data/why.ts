@@ -55,6 +55,7 @@ export function whyOpen(e: Entities, rootId: string, now: number): Why {
   if (live > 0) {
     return { state: asks ? "ask" : "waiting", head: `Waiting for ${of(live, total)}.`, tail: sentence(agents) };
   }
+  if (!e.whole.has(rootId)) return { state: "waiting", head: "Still open.", tail: "" };
   return reserved(e, turn, now);
 }
 

@@ -1,13 +1,15 @@
 // The tab's picture, with the number of open questions on it.
 
 let shown = 0;
+let plain = "";
 
 export function showPending(n: number): void {
   if (n === shown) return;
   shown = n;
   const link = document.querySelector<HTMLLinkElement>("link[rel=icon]");
   if (!link) return;
-  link.href = n === 0 ? new URL("favicon.svg", document.baseURI).href : badge(n);
+  plain ||= link.href;
+  link.href = n === 0 ? plain : badge(n);
 }
 
 function badge(n: number): string {

@@ -1,4 +1,4 @@
-// Addresses of the view: /w/WORKSPACE/s/SESSION[/CHILD], below whatever <base> says.
+// Addresses of the view: /w/WORKSPACE/s/SESSION[/CHILD], below the path it is served at.
 
 import { signal } from "@preact/signals";
 
@@ -24,15 +24,16 @@ export function formatPath(route: Route): string {
   return parts.map(encodeURIComponent).join("/");
 }
 
+let base = "/";
+
 /** The address of a route, for links. */
 export function href(route: Route): string {
-  return new URL(formatPath(route), document.baseURI).pathname;
+  return base + formatPath(route);
 }
 
 export const route = signal<Route>({});
 
 function current(): Route {
-  const base = new URL(document.baseURI).pathname;
   const path = location.pathname;
   return parsePath(path.startsWith(base) ? path.slice(base.length) : path);
 }
@@ -46,8 +47,9 @@ export function navigate(to: Route, options: { replace?: boolean } = {}): void {
   if (formatPath(route.peek()) !== formatPath(to)) route.value = to;
 }
 
-/** Follows the address bar, and turns clicks on our own links into navigation. */
-export function startRouter(): () => void {
+/** Follows the address bar, and turns clicks on our own links into navigation. `at` is where the view is served. */
+export function startRouter(at = "/"): () => void {
+  base = at;
   route.value = current();
   const follow = () => (route.value = current());
   const click = (event: MouseEvent) => {

@@ -24,7 +24,7 @@ export function App({ model }: { model: Model }) {
   );
 }
 
-/** The address carries a base, so the fragment alone would lead elsewhere. */
+/** Moves the focus without touching the address, which is the router's. */
 function skip(event: Event): void {
   event.preventDefault();
   document.getElementById("main")?.focus();

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Entities } from "../data/entities";
 import type { Session } from "../data/model";
-import { ApiError } from "../data/api";
+import { words } from "../data/api";
 import { isLive, latestTurn } from "../data/select";
 import { freshId } from "../lib/id";
 import { Icon } from "../ui/icon";
@@ -54,7 +54,7 @@ export function Composer({ rootId }: { rootId: string }) {
       attempt.current = { text: "", id: "" };
       if (draft.value === text) draft.value = "";
     } catch (cause) {
-      setError(cause instanceof ApiError || cause instanceof Error ? cause.message : String(cause));
+      setError(words(cause));
     } finally {
       setSending(false);
       box.current?.focus();

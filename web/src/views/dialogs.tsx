@@ -1,6 +1,7 @@
 // The small dialogs: help, a new workspace, rename, delete.
 
 import { useState } from "preact/hooks";
+import { words } from "../data/api";
 import { nameOf } from "../data/why";
 import { route } from "../lib/router";
 import { Dialog } from "../ui/dialog";
@@ -78,7 +79,7 @@ export function WorkspaceForm({ onDone }: { onDone?: () => void }) {
       await model.openWorkspace(name.trim(), path.trim());
       onDone?.();
     } catch (cause) {
-      setError(cause instanceof Error ? cause.message : String(cause));
+      setError(words(cause));
     }
   };
   return (
@@ -125,7 +126,7 @@ function Rename() {
         class="new-session"
         onSubmit={(event) => {
           event.preventDefault();
-          model.rename(session.id, { title: title.trim() }).then(close, (cause: unknown) => setError(String(cause)));
+          model.rename(session.id, { title: title.trim() }).then(close, (cause: unknown) => setError(words(cause)));
         }}
       >
         <label class="field">
@@ -171,7 +172,7 @@ function Delete() {
           type="button"
           class="danger"
           onClick={() => {
-            model.remove(session.id).then(close, (cause: unknown) => setError(cause instanceof Error ? cause.message : String(cause)));
+            model.remove(session.id).then(close, (cause: unknown) => setError(words(cause)));
           }}
         >
           Delete

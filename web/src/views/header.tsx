@@ -1,5 +1,5 @@
 import { pendingPrompts } from "../data/select";
-import type { Link } from "../data/socket";
+import type { Link } from "../data/sync";
 import { narrow, setTheme, theme, type Theme } from "../lib/media";
 import { href, navigate, route } from "../lib/router";
 import { Icon } from "../ui/icon";

@@ -1,6 +1,7 @@
 // A question of one exact turn, where a person answers it.
 
 import { useState } from "preact/hooks";
+import { words } from "../data/api";
 import type { Answer, Interaction, Option, Question } from "../data/model";
 import { isOpen } from "../data/select";
 import { nameOf } from "../data/why";
@@ -25,7 +26,7 @@ export function QuestionCard({ interaction: i }: { interaction: Interaction }) {
     setBusy(true);
     model
       .answer(i, answer)
-      .catch((cause: unknown) => setError(cause instanceof Error ? cause.message : String(cause)))
+      .catch((cause: unknown) => setError(words(cause)))
       .finally(() => setBusy(false));
   };
 

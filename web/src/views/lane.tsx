@@ -1,6 +1,7 @@
 // One child: its lane under the card that launched it, and everything that can be done there.
 
 import { useEffect, useState } from "preact/hooks";
+import { words } from "../data/api";
 import type { Session } from "../data/model";
 import type { State } from "../data/select";
 import { activity, childrenOf, isLive, isOpen, latestTurn, promptsOf, stalledSince, stateOf, stateWords, stopOf, tokens, usageOf } from "../data/select";
@@ -103,7 +104,7 @@ function OpenLink({ session }: { session: Session }) {
   );
 }
 
-export function StopChild({ session, label = "Stop" }: { session: Session; label?: string }) {
+export function StopChild({ session, label = "Stop", bare = false }: { session: Session; label?: string; bare?: boolean }) {
   const model = useModel();
   const e = model.entities;
   const [error, setError] = useState("");
@@ -118,13 +119,13 @@ export function StopChild({ session, label = "Stop" }: { session: Session; label
     <>
       <button
         type="button"
-        class="quiet"
+        class={bare ? "" : "quiet"}
         disabled={stopping}
         title={hint}
         aria-label={`${stopping ? "Stopping" : label} ${nameOf(session)}`}
         onClick={() => {
           setError("");
-          model.stop(session.id, turn.id).catch((cause: unknown) => setError(cause instanceof Error ? cause.message : String(cause)));
+          model.stop(session.id, turn.id).catch((cause: unknown) => setError(words(cause)));
         }}
       >
         {stopping ? "Stopping…" : label}

@@ -4,14 +4,12 @@
 import { computed, effect, signal, untracked, type Signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import type { Api } from "../data/api";
-import { ApiError } from "../data/api";
+import { statusOf, type Api } from "../data/api";
 import type { Entities, Key } from "../data/entities";
 import { Live } from "../data/live";
 import type { Answer, Interaction, NewSession, ProviderCard, Workspace } from "../data/model";
 import { latestTurn, pendingIn, pendingPrompts } from "../data/select";
-import type { Link, OpenStream } from "../data/socket";
-import { Sync, type SyncHooks } from "../data/sync";
+import { Sync, type Link, type SyncHooks, type Wire } from "../data/sync";
 import { nameOf } from "../data/why";
 import { navigate, route } from "../lib/router";
 
@@ -38,15 +36,13 @@ export class Model {
 
   constructor(
     readonly api: Api,
-    private readonly stream: OpenStream,
+    private readonly wire: Wire,
   ) {
     this.live = new Live(
       () => this.entities,
       (keys) => this.drawn(keys),
     );
-    effect(() => {
-      remember("panel", this.panelOpen.value);
-    });
+    effect(() => remember("panel", this.panelOpen.value));
   }
 
   get entities(): Entities {
@@ -72,7 +68,7 @@ export class Model {
         this.providers.value = providers;
         break;
       } catch (error) {
-        if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+        if (statusOf(error) === 401 || statusOf(error) === 403) {
           this.link.value = "signed-out";
           return;
         }
@@ -108,7 +104,7 @@ export class Model {
     };
     this.link.value = "connecting";
     this.lanes.clear();
-    const sync = new Sync(this.api, this.stream, id, hooks);
+    const sync = new Sync(this.api, this.wire, id, hooks);
     this.sync.value = sync;
     if (all.some((w) => w.id === id)) remember("workspace", id);
     void sync.start();
@@ -159,7 +155,7 @@ export class Model {
       );
     } catch (error) {
       // Someone else may have been first: read how the question stands now.
-      if (error instanceof ApiError && error.status === 409) await this.refreshPrompts(i);
+      if (statusOf(error) === 409) await this.refreshPrompts(i);
       throw error;
     }
     this.say("Answer sent");
@@ -246,7 +242,7 @@ export class Model {
 
   /** After each drawn frame: speaks of what a person should hear of, once. */
   private drawn(keys: ReadonlySet<Key>): void {
-    this.sync.peek()?.noticed(keys);
+    this.sync.peek()?.gate.noticed(keys);
     const e = this.entities;
     if (keys.has("prompts") || keys.has("*")) {
       const pending = pendingPrompts(e);

@@ -1,4 +1,5 @@
 import { useRef, useState } from "preact/hooks";
+import { words } from "../data/api";
 import type { NewSession, ProviderCard } from "../data/model";
 import { freshId } from "../lib/id";
 import { Dialog } from "../ui/dialog";
@@ -39,7 +40,7 @@ function NewSessionForm({ onDone }: { onDone: () => void }) {
       await model.createSession(requestOf({ card, scenario: plays?.id, cwd, text: message, key: key.current, ...chosen }), key.current);
       onDone();
     } catch (cause) {
-      setError(cause instanceof Error ? cause.message : String(cause));
+      setError(words(cause));
       key.current = freshId(); // what was refused may be changed and asked anew
     } finally {
       setBusy(false);

@@ -3,7 +3,7 @@
 
 import { useEffect } from "preact/hooks";
 import type { Session } from "../data/model";
-import { ancestry, isLive, latestTurn, openPromptsOf, stateOf, stateWords } from "../data/select";
+import { ancestry, isLive, latestTurn, stateOf, stateWords } from "../data/select";
 import { nameOf } from "../data/why";
 import { tight } from "../lib/media";
 import { href } from "../lib/router";
@@ -12,7 +12,6 @@ import { Icon } from "../ui/icon";
 import { Menu } from "../ui/menu";
 import { Elapsed } from "../ui/time";
 import { Composer } from "./composer";
-import { QuestionCard } from "./interaction";
 import { StopChild } from "./lane";
 import { useModel } from "./model";
 import { Panel } from "./panel";
@@ -29,8 +28,9 @@ export function SessionPage({ rootId, childId }: { rootId: string; childId?: str
 
   useEffect(() => {
     void sync.openTree(rootId);
-    sync.watch(rootId);
-    return () => sync.watch(undefined);
+    void sync.openThread(rootId); // also below a child's page: what the main agent said last is part of the line
+    sync.gate.watch(rootId);
+    return () => sync.gate.watch(undefined);
   }, [sync, rootId]);
 
   if (!root || (childId !== undefined && !child)) return <Absent state={root ? "missing" : state} deleted={e.deleted.has(childId ?? rootId)} />;
@@ -43,7 +43,6 @@ export function SessionPage({ rootId, childId }: { rootId: string; childId?: str
         <Transcript key={child?.id ?? rootId} sessionId={child?.id ?? rootId} />
         <div class="dock">
           <div class="dock-in">
-            {child && openPromptsOf(e, child.id).map((i) => <QuestionCard key={i.requestId} interaction={i} />)}
             <WhyLine rootId={rootId} />
             <Composer rootId={rootId} />
           </div>
@@ -107,7 +106,7 @@ function ChildHead({ rootId, child }: { rootId: string; child: Session }) {
         <span class="head-facts faint">
           {[child.agentType, child.model].filter(Boolean).join(" · ")} {turn && <Elapsed since={turn.startedAt ?? turn.createdAt} until={turn.settledAt} />}
         </span>
-        {isLive(turn) && <StopChild session={child} label="Stop this agent" />}
+        {isLive(turn) && <StopChild session={child} label="Stop this agent" bare />}
       </div>
       {child.prompt && <blockquote class="lane-prompt">{child.prompt}</blockquote>}
     </header>

@@ -135,7 +135,7 @@ function Ending({ sessionId }: { sessionId: string }) {
   const part = turn?.providerTurn;
   return (
     <>
-      {isLive(turn) && part?.phase === "ended" && (
+      {isLive(turn) && part?.phase === "ended" && e.rootOf(sessionId) === sessionId && (
         <p class="notice">The main agent has finished its own part{part.outcome ? `: ${part.outcome}, kept until its agents end` : ""}</p>
       )}
       {own.map((i) => (
@@ -196,17 +196,23 @@ function labelOf(block: Block): string {
   }
 }
 
+/** Keeps what is being read where it is while entries come and go above it. */
+function keepPlace(box: HTMLDivElement | null | undefined, change: () => void): void {
+  const top = box?.getBoundingClientRect().top ?? 0;
+  const read = box && [...box.querySelectorAll(".feed-in > .feed > article")].find((a) => a.getBoundingClientRect().bottom > top);
+  const before = read?.getBoundingClientRect().top ?? 0;
+  change();
+  if (!box || !read) return;
+  requestAnimationFrame(() => {
+    if (read.isConnected) box.scrollTop += read.getBoundingClientRect().top - before;
+  });
+}
+
 /** The edge of what is shown: loads more when it comes into sight, or at a click. */
 function Edge(props: { onReach: () => void; scroller: FeedProps["scroller"]; loading: boolean }) {
   const ref = useRef<HTMLButtonElement>(null);
   const reach = useRef(props.onReach);
-  reach.current = () => {
-    const box = props.scroller?.current;
-    const before = box ? { height: box.scrollHeight, top: box.scrollTop } : undefined;
-    props.onReach();
-    // At the very top the browser keeps no place by itself.
-    if (box && before && before.top < 2) requestAnimationFrame(() => box.scrollTop < 2 && (box.scrollTop += box.scrollHeight - before.height));
-  };
+  reach.current = () => keepPlace(props.scroller?.current, props.onReach);
   useEffect(() => {
     if (!props.scroller) return;
     const observer = new IntersectionObserver(

@@ -1,6 +1,7 @@
 // What stands where no session is open: what can be started, in one click.
 
 import { useState } from "preact/hooks";
+import { words } from "../data/api";
 import { freshId } from "../lib/id";
 import { Glyph } from "../ui/glyph";
 import { Icon } from "../ui/icon";
@@ -22,7 +23,7 @@ export function Welcome() {
     setError("");
     model
       .createSession(requestOf({ card: demo, scenario: scenario.id, cwd: workspace?.path ?? "", text: scenario.title, key }), key)
-      .catch((cause: unknown) => setError(cause instanceof Error ? cause.message : String(cause)))
+      .catch((cause: unknown) => setError(words(cause)))
       .finally(() => setBusy(""));
   };
 

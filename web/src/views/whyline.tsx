@@ -1,6 +1,7 @@
 // The line above the composer. It says what `whyOpen` says, and nothing of its own.
 
 import { useState } from "preact/hooks";
+import { words } from "../data/api";
 import { isLive, latestTurn, pendingPrompts } from "../data/select";
 import { whyOpen } from "../data/why";
 import { now, tight } from "../lib/media";
@@ -21,7 +22,7 @@ export function WhyLine({ rootId }: { rootId: string }) {
 
   const stop = () => {
     setError("");
-    model.stop(rootId, turn.id).catch((cause: unknown) => setError(cause instanceof Error ? cause.message : String(cause)));
+    model.stop(rootId, turn.id).catch((cause: unknown) => setError(words(cause)));
   };
 
   return (
