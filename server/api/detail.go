@@ -18,7 +18,7 @@ type detailOut struct {
 	ETag   string `header:"ETag"`
 	// A cached copy may be used only after asking: it changes with every event.
 	CacheControl string `header:"Cache-Control"`
-	Body         agent.SessionDetail
+	Body         sessionDetail
 }
 
 // getSession answers the whole tree. The tag is the workspace's newest number: as long
@@ -41,9 +41,8 @@ func (a *API) getSession(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	d.ChildSessions = some(d.ChildSessions)
 	return &detailOut{
-		Status: http.StatusOK, Body: d, CacheControl: "private, no-cache",
+		Status: http.StatusOK, Body: sessionDetail(d), CacheControl: "private, no-cache",
 		ETag: a.tag(in.Session, d.Epoch, d.Seq, live(d)),
 	}, nil
 }

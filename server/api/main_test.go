@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +21,12 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/provider"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(scratch) // "" removes nothing
+		os.Exit(code)
+	}))
+}
 
 const (
 	secret = "secret-token"

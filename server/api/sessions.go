@@ -87,13 +87,12 @@ func (a *API) listSessions(ctx context.Context, in *struct {
 	Provider  string `query:"provider" maxLength:"100"`
 	Attention string `query:"attention" enum:"none,waiting,failed,stalled"`
 },
-) (*out[agent.SessionPage], error) {
+) (*out[sessionPage], error) {
 	page, err := a.deps.Reader.List(ctx, agent.SessionFilter{
 		Workspace: in.Workspace, Query: in.Query, Provider: in.Provider, Attention: agent.Attention(in.Attention),
 		Cursor: in.Cursor, Limit: in.Limit,
 	})
-	page.Items = some(page.Items)
-	return &out[agent.SessionPage]{page}, err
+	return &out[sessionPage]{sessionPage(page)}, err
 }
 
 func (a *API) createSession(ctx context.Context, in *struct {

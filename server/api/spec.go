@@ -37,7 +37,8 @@ func humaConfig(v Version) huma.Config {
 		"Errors are RFC 9457 problems with a stable code; unknown fields and parameters are refused; lists are never null."
 	c.Info.License = &huma.License{Name: "MIT", Identifier: "MIT"}
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", "" // served by ourselves; no page that loads from elsewhere
-	c.CreateHooks = nil                                   // no $schema fields
+	c.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
+	c.CreateHooks = nil // no $schema fields
 	c.Components.Schemas = huma.NewMapRegistry(schemaPrefix, schemaName)
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"bearer": {Type: "http", Scheme: "bearer", Description: "The daemon's token, from its 0600 file"},
@@ -53,20 +54,20 @@ func humaConfig(v Version) huma.Config {
 
 // schemaNames are the names of the document where Go's own would be too general.
 var schemaNames = map[reflect.Type]string{
-	reflect.TypeFor[agent.Session]():       "AgentSession",
-	reflect.TypeFor[agent.SessionDetail](): "AgentSessionDetail",
-	reflect.TypeFor[agent.SessionPage]():   "AgentSessionPage",
-	reflect.TypeFor[agent.GateReport]():    "Gate",
-	reflect.TypeFor[agent.Error]():         "ErrorInfo",
-	reflect.TypeFor[agent.Option]():        "InteractionOption",
-	reflect.TypeFor[agent.Question]():      "InteractionQuestion",
-	reflect.TypeFor[agent.Detail]():        "InteractionDetail",
-	reflect.TypeFor[agent.Response]():      "InteractionResponse",
-	reflect.TypeFor[agent.Target]():        "OperationTarget",
-	reflect.TypeFor[agent.Operation]():     "Operation",
-	reflect.TypeFor[provider.Info]():       "Provider",
-	reflect.TypeFor[provider.Scenario]():   "ProviderScenario",
-	reflect.TypeFor[eventPage]():           "EventPage",
+	reflect.TypeFor[agent.Session]():     "AgentSession",
+	reflect.TypeFor[sessionDetail]():     "AgentSessionDetail",
+	reflect.TypeFor[sessionPage]():       "AgentSessionPage",
+	reflect.TypeFor[agent.GateReport]():  "Gate",
+	reflect.TypeFor[agent.Error]():       "ErrorInfo",
+	reflect.TypeFor[agent.Option]():      "InteractionOption",
+	reflect.TypeFor[agent.Question]():    "InteractionQuestion",
+	reflect.TypeFor[agent.Detail]():      "InteractionDetail",
+	reflect.TypeFor[agent.Response]():    "InteractionResponse",
+	reflect.TypeFor[agent.Target]():      "OperationTarget",
+	reflect.TypeFor[agent.Operation]():   "Operation",
+	reflect.TypeFor[provider.Info]():     "Provider",
+	reflect.TypeFor[provider.Scenario](): "ProviderScenario",
+	reflect.TypeFor[eventPage]():         "EventPage",
 }
 
 func schemaName(t reflect.Type, hint string) string {

@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// The two entities of nearly every event and every list are encoded by hand as well:
+// encoding/json takes two to three times as long, and a large tree has thousands of
+// them. A test compares every field with encoding/json, so that a new one cannot be
+// forgotten here.
+
+type object struct {
+	b    []byte
+	some bool
+}
+
+func (o *object) key(k string) {
+	if o.some {
+		o.b = append(o.b, ',')
+	}
+	o.some = true
+	o.b = append(o.b, '"')
+	o.b = append(o.b, k...)
+	o.b = append(o.b, '"', ':')
+}
+
+func (o *object) str(k, v string) {
+	o.key(k)
+	o.b = AppendString(o.b, v)
+}
+
+// opt is str for a field that is left out when empty.
+func (o *object) opt(k, v string) {
+	if v != "" {
+		o.str(k, v)
+	}
+}
+
+func (o *object) num(k string, v int64) {
+	o.key(k)
+	o.b = strconv.AppendInt(o.b, v, 10)
+}
+
+func (o *object) bool(k string, v bool) {
+	o.key(k)
+	o.b = strconv.AppendBool(o.b, v)
+}
+
+func (o *object) time(k string, v time.Time) {
+	o.key(k)
+	o.b = append(o.b, '"')
+	o.b = v.AppendFormat(o.b, time.RFC3339Nano)
+	o.b = append(o.b, '"')
+}
+
+func (o *object) optTime(k string, v *time.Time) {
+	if v != nil {
+		o.time(k, *v)
+	}
+}
+
+// sub adds an object as a field.
+func (o *object) sub(k string, fill func(*object)) {
+	o.key(k)
+	in := object{b: append(o.b, '{')}
+	fill(&in)
+	o.b = append(in.b, '}')
+}
+
+func (o *object) usage(k string, u Usage) {
+	o.sub(k, func(o *object) {
+		o.num("inputTokens", u.InputTokens)
+		o.num("cachedInputTokens", u.CachedInputTokens)
+		o.num("outputTokens", u.OutputTokens)
+		o.num("reasoningTokens", u.ReasoningTokens)
+		o.num("costMicros", u.CostMicros)
+	})
+}
+
+func (o *object) turn(t *Turn) {
+	o.str("id", string(t.ID))
+	o.str("agentSessionId", string(t.SessionID))
+	o.str("rootTurnId", string(t.RootTurnID))
+	o.str("trigger", string(t.Trigger))
+	o.str("phase", string(t.Phase))
+	o.opt("outcome", string(t.Outcome))
+	if e := t.Error; e != nil {
+		o.sub("error", func(o *object) {
+			o.str("code", string(e.Code))
+			o.str("message", e.Message)
+		})
+	}
+	o.opt("nativeId", t.NativeID)
+	if p := t.ProviderTurn; p != nil {
+		o.sub("providerTurn", func(o *object) {
+			o.str("id", string(p.ID))
+			o.opt("nativeId", p.NativeID)
+			o.str("phase", p.Phase)
+			o.opt("outcome", string(p.Outcome))
+		})
+	}
+	o.usage("usage", t.Usage)
+	o.time("createdAt", t.CreatedAt)
+	o.optTime("startedAt", t.StartedAt)
+	o.optTime("settledAt", t.SettledAt)
+}
+
+func (o *object) session(s *Session) {
+	o.str("id", string(s.ID))
+	o.str("workspaceId", string(s.WorkspaceID))
+	o.str("kind", string(s.Kind))
+	o.str("provider", s.Provider)
+	o.str("title", s.Title)
+	o.str("cwd", s.Cwd)
+	o.opt("model", s.Model)
+	o.opt("agentType", s.AgentType)
+	o.opt("prompt", s.Prompt)
+	o.opt("permissionMode", s.PermissionMode)
+	o.opt("scenario", s.Scenario)
+	if s.Pinned {
+		o.bool("pinned", true)
+	}
+	o.opt("parentAgentSessionId", string(s.ParentSessionID))
+	o.opt("parentTurnId", string(s.ParentTurnID))
+	o.opt("parentToolCallId", string(s.ParentToolCallID))
+	o.opt("rootAgentSessionId", string(s.RootSessionID))
+	o.opt("rootTurnId", string(s.RootTurnID))
+	o.opt("providerSessionId", s.ProviderSessionID)
+	o.sub("handles", func(o *object) {
+		o.opt("threadId", s.Handles.ThreadID)
+		o.opt("taskId", s.Handles.TaskID)
+		o.opt("agentId", s.Handles.AgentID)
+		o.opt("agentPath", s.Handles.AgentPath)
+		o.opt("parentToolUseId", s.Handles.ParentToolUseID)
+	})
+	if s.ActiveTurn != nil {
+		o.sub("activeTurn", func(o *object) { o.turn(s.ActiveTurn) })
+	}
+	if s.LatestTurn != nil {
+		o.sub("latestTurn", func(o *object) { o.turn(s.LatestTurn) })
+	}
+	o.num("pendingInteractionCount", int64(s.PendingInteractionCount))
+	o.num("activeChildCount", int64(s.ActiveChildCount))
+	o.str("attention", string(s.Attention))
+	c := &s.Capabilities
+	o.sub("capabilities", func(o *object) {
+		o.bool("cancel", c.Cancel)
+		o.bool("childCancel", c.ChildCancel)
+		o.bool("guide", c.Guide)
+		o.bool("guideWhileChildrenRun", c.GuideWhileChildrenRun)
+		o.bool("confirmsCancel", c.ConfirmsCancel)
+		o.bool("confirmsChildCancel", c.ConfirmsChildCancel)
+		o.bool("resume", c.Resume)
+	})
+	o.usage("usage", s.Usage)
+	o.usage("usageWithChildren", s.UsageWithChildren)
+	o.time("createdAt", s.CreatedAt)
+	o.time("updatedAt", s.UpdatedAt)
+}
+
+// AppendTurn appends t as JSON.
+func AppendTurn(b []byte, t *Turn) []byte {
+	o := object{b: append(b, '{')}
+	o.turn(t)
+	return append(o.b, '}')
+}
+
+// AppendSession appends s as JSON.
+func AppendSession(b []byte, s *Session) []byte {
+	o := object{b: append(b, '{')}
+	o.session(s)
+	return append(o.b, '}')
+}
+
+// AppendString appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD, and the two
+// line separators that JavaScript once choked on are escaped, both as encoding/json does.
+func AppendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c >= 0x20 && c != '"' && c != '\\' {
+				i++
+				continue
+			}
+			b = append(b, s[from:i]...)
+			switch c {
+			case '"', '\\':
+				b = append(b, '\\', c)
+			case '\b':
+				b = append(b, '\\', 'b')
+			case '\f':
+				b = append(b, '\\', 'f')
+			case '\n':
+				b = append(b, '\\', 'n')
+			case '\r':
+				b = append(b, '\\', 'r')
+			case '\t':
+				b = append(b, '\\', 't')
+			default:
+				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
+			}
+			i++
+			from = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b = append(append(b, s[from:i]...), `\ufffd`...)
+		case r == '\u2028' || r == '\u2029':
+			b = append(append(b, s[from:i]...), '\\', 'u', '2', '0', '2', hex[r&0xf])
+		default:
+			i += size
+			continue
+		}
+		i += size
+		from = i
+	}
+	return append(append(b, s[from:]...), '"')
+}

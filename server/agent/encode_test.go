@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// fill sets every field that v reaches to something that is not its zero value.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Date(2026, 1, 2, 3, 4, 5, 678_000, time.UTC)))
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.String:
+		v.SetString("é \"quoted\" \\ \n\t\x01 \u2028 <&> \xff " + v.Type().Name())
+	case reflect.Int, reflect.Int64:
+		v.SetInt(-42)
+	case reflect.Bool:
+		v.SetBool(true)
+	default:
+		panic("no filling for " + v.Type().String())
+	}
+}
+
+// sameJSON compares decoded values: encoding/json escapes <, > and &, which we do not.
+func sameJSON(t *testing.T, got []byte, of any) {
+	t.Helper()
+	want, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g, w any
+	if err := json.Unmarshal(got, &g); err != nil {
+		t.Fatalf("%v in %s", err, got)
+	}
+	if err := json.Unmarshal(want, &w); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(g, w) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestAppendIsEncodingJSON(t *testing.T) {
+	var s Session
+	sameJSON(t, AppendSession(nil, &s), s)
+	fill(reflect.ValueOf(&s).Elem())
+	sameJSON(t, AppendSession([]byte{}, &s), s)
+	var turn Turn
+	sameJSON(t, AppendTurn(nil, &turn), turn)
+	fill(reflect.ValueOf(&turn).Elem())
+	sameJSON(t, AppendTurn(nil, &turn), turn)
+}
