@@ -10,59 +10,84 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
-// appender is a body that knows a faster way into JSON than reflection.
-type appender interface{ appendJSON(b []byte) []byte }
+// streamer is a body that knows a faster way into JSON than reflection, in pieces: a
+// large tree has megabytes, and memory for all of them at once costs more than encoding.
+type streamer interface{ stream(p *pieces) }
 
-// bodies are reused: a large tree has megabytes, and fresh memory costs page faults.
-var bodies = sync.Pool{New: func() any { return new([]byte) }}
+const pieceBytes = 32 << 10
 
-// jsonFormat is huma's JSON, with the short way for appenders.
+// pieces collects JSON and sends it on whenever a piece is full.
+type pieces struct {
+	b   []byte
+	w   io.Writer
+	err error // of the first write that failed; nothing is sent after it
+}
+
+func (p *pieces) flush() {
+	if p.err == nil {
+		_, p.err = p.w.Write(p.b)
+	}
+	p.b = p.b[:0]
+}
+
+var pieceBuffers = sync.Pool{New: func() any { return &pieces{b: make([]byte, 0, pieceBytes+8<<10)} }}
+
+// jsonFormat is huma's JSON, with the short way for streamers.
 var jsonFormat = huma.Format{
 	Marshal: func(w io.Writer, v any) error {
-		a, ok := v.(appender)
+		s, ok := v.(streamer)
 		if !ok {
 			return huma.DefaultJSONFormat.Marshal(w, v)
 		}
-		buf := bodies.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
-		defer bodies.Put(buf)
-		*buf = append(a.appendJSON((*buf)[:0]), '\n')
-		_, err := w.Write(*buf)
+		p := pieceBuffers.Get().(*pieces) //nolint:forcetypeassert // the pool holds nothing else
+		p.w, p.err = w, nil
+		s.stream(p)
+		p.b = append(p.b, '\n')
+		p.flush()
+		err := p.err
+		p.w = nil
+		pieceBuffers.Put(p)
 		return err
 	},
 	Unmarshal: huma.DefaultJSONFormat.Unmarshal,
 }
 
-// sessionDetail and sessionPage are what their names say in package agent, as appenders.
+// sessionDetail and sessionPage are what their names say in package agent, as streamers.
 type (
 	sessionDetail agent.SessionDetail
 	sessionPage   agent.SessionPage
 )
 
-func (d sessionDetail) appendJSON(b []byte) []byte {
-	b = append(b, `{"session":`...)
-	b = agent.AppendSession(b, &d.Session)
-	b = appendSessions(append(b, `,"childSessions":`...), d.ChildSessions)
-	b = strconv.AppendInt(append(b, `,"seq":`...), d.Seq, 10)
-	b = agent.AppendString(append(b, `,"epoch":`...), d.Epoch)
-	return append(b, '}')
+func (d sessionDetail) stream(p *pieces) {
+	p.b = append(p.b, `{"session":`...)
+	p.b = agent.AppendSession(p.b, &d.Session)
+	p.b = append(p.b, `,"childSessions":`...)
+	p.sessions(d.ChildSessions)
+	p.b = strconv.AppendInt(append(p.b, `,"seq":`...), d.Seq, 10)
+	p.b = agent.AppendString(append(p.b, `,"epoch":`...), d.Epoch)
+	p.b = append(p.b, '}')
 }
 
-func (p sessionPage) appendJSON(b []byte) []byte {
-	b = appendSessions(append(b, `{"items":`...), p.Items)
-	if p.NextCursor != "" {
-		b = agent.AppendString(append(b, `,"nextCursor":`...), p.NextCursor)
+func (s sessionPage) stream(p *pieces) {
+	p.b = append(p.b, `{"items":`...)
+	p.sessions(s.Items)
+	if s.NextCursor != "" {
+		p.b = agent.AppendString(append(p.b, `,"nextCursor":`...), s.NextCursor)
 	}
-	b = strconv.AppendInt(append(b, `,"seq":`...), p.Seq, 10)
-	return append(b, '}')
+	p.b = strconv.AppendInt(append(p.b, `,"seq":`...), s.Seq, 10)
+	p.b = append(p.b, '}')
 }
 
-func appendSessions(b []byte, list []agent.Session) []byte {
-	b = append(b, '[')
+func (p *pieces) sessions(list []agent.Session) {
+	p.b = append(p.b, '[')
 	for i := range list {
 		if i > 0 {
-			b = append(b, ',')
+			p.b = append(p.b, ',')
 		}
-		b = agent.AppendSession(b, &list[i])
+		p.b = agent.AppendSession(p.b, &list[i])
+		if len(p.b) >= pieceBytes {
+			p.flush()
+		}
 	}
-	return append(b, ']')
+	p.b = append(p.b, ']')
 }
