@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +23,7 @@ func (a *app) serve() *cobra.Command {
 	f.String("listen", "", "host:port to listen on; port 0 takes a free one (TURNKEEPER_LISTEN)")
 	f.String("log", "", "debug, info, warn or error (TURNKEEPER_LOG)")
 	f.String("codex-bin", "", "path of the codex program (TURNKEEPER_CODEX_BIN)")
-	f.BoolVar(&open, "open", false, "open the web view, signed in, once the daemon is ready")
+	f.BoolVar(&open, "open", false, "open the web view, signed in, once the daemon is ready; the working directory becomes the first workspace")
 	f.BoolVar(&anyPort, "any-port", false, "take a free port if the one asked for is taken")
 	return cmd
 }
@@ -60,6 +61,13 @@ func (a *app) greet(ctx context.Context, d *daemon.Daemon, open bool) error {
 	}
 	if !open {
 		_, err := fmt.Fprintf(a.out, "Turnkeeper listens on %s\nOpen the web view with: turnkeeper open\n", d.Listener().URL)
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	if err := d.FirstWorkspace(ctx, dir); err != nil {
 		return err
 	}
 	url, err := d.LoginURL()

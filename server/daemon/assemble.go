@@ -97,6 +97,16 @@ func (p *parts) end(log *slog.Logger) error {
 	return errors.Join(problems...)
 }
 
+// firstWorkspace makes a workspace of path if there is none.
+func (p *parts) firstWorkspace(ctx context.Context, path string) error {
+	known, err := p.store.Workspaces(ctx)
+	if err != nil || len(known) > 0 {
+		return err
+	}
+	_, err = p.commands.CreateWorkspace(ctx, "", path)
+	return err
+}
+
 var errNotServing = errors.New("daemon: not serving yet")
 
 // readiness is nil while requests are served. Recovery has run by then.

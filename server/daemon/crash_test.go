@@ -5,9 +5,11 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider/proc"
 )
 
 // What a killed daemon leaves behind is told as it is: nothing runs that no process holds,
@@ -67,6 +69,26 @@ func TestKilledInMidTurn(t *testing.T) {
 	}
 	if n := c.metric("turnkeeper_live_turns"); n != "0" {
 		t.Errorf("%s turns are still said to live", n)
+	}
+}
+
+// A provider's descendant that outlived a killed daemon carries the directory's mark, and is
+// ended by the next start. One of another directory is not ours to end.
+func TestStraysOfAnEarlierRunAreEnded(t *testing.T) {
+	home := t.TempDir()
+	ours := spawn(t, roleStray, home, proc.OwnerEnv+"="+home)
+	other := spawn(t, roleStray, home, proc.OwnerEnv+"="+t.TempDir())
+	for _, p := range []*process{ours, other} {
+		if _, said := p.listener(); said != "" {
+			t.Fatal(said)
+		}
+	}
+	start(t, home, nil)
+	if code := ours.wait(); code != -1 {
+		t.Errorf("it ended by itself with %d", code)
+	}
+	if err := other.cmd.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the stray of another directory is gone: %v", err)
 	}
 }
 

@@ -30,11 +30,13 @@ type Options struct {
 
 // Daemon is one run on one directory. Make it with New and call Run once.
 type Daemon struct {
-	opt      Options
-	ready    chan struct{}
-	serving  atomic.Bool
-	listener Listener // written before ready is closed, read after
-	loginURL func() (string, error)
+	opt     Options
+	ready   chan struct{}
+	serving atomic.Bool
+	// Written before ready is closed, read after.
+	listener       Listener
+	loginURL       func() (string, error)
+	firstWorkspace func(ctx context.Context, path string) error
 }
 
 // Bounds of the end. Together they stay below what service managers allow before they
@@ -61,6 +63,12 @@ func (d *Daemon) Listener() Listener { return d.listener }
 
 // LoginURL is an address that signs a browser in, once. Call it after Ready.
 func (d *Daemon) LoginURL() (string, error) { return d.loginURL() }
+
+// FirstWorkspace makes a workspace of a directory if there is none yet, so that a person's
+// first page has something to begin with. Call it after Ready.
+func (d *Daemon) FirstWorkspace(ctx context.Context, path string) error {
+	return d.firstWorkspace(ctx, path)
+}
 
 // Run starts everything, serves until ctx ends or something fails for good, and ends
 // everything in the opposite order. It returns nil when ctx ended it. Errors of the start
@@ -110,11 +118,11 @@ func (d *Daemon) run(ctx context.Context, log *slog.Logger, token string) (err e
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	defer func() { err = errors.Join(err, stopServing(server, p.api, served)) }()
-	if err := d.announce(l.Addr().String(), urlOf(l.Addr()), p.api); err != nil {
+	d.firstWorkspace = p.firstWorkspace
+	if err := d.announce(l.Addr().String(), urlOf(l.Addr()), p.api, log); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(c.ListenerFile())) }()
-	log.Info("ready", "url", d.listener.URL)
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
@@ -126,7 +134,7 @@ func (d *Daemon) run(ctx context.Context, log *slog.Logger, token string) (err e
 }
 
 // announce writes the listener file and opens Ready.
-func (d *Daemon) announce(address, url string, a *api.API) error {
+func (d *Daemon) announce(address, url string, a *api.API, log *slog.Logger) error {
 	d.listener = Listener{URL: url, Address: address, PID: os.Getpid(), Version: d.opt.Version.Version, StartedAt: time.Now().UTC().Truncate(time.Second)}
 	raw, err := json.Marshal(d.listener)
 	if err != nil {
@@ -140,6 +148,7 @@ func (d *Daemon) announce(address, url string, a *api.API) error {
 		return url + "/login?code=" + code, err
 	}
 	d.serving.Store(true)
+	log.Info("ready", "url", url)
 	close(d.ready)
 	return nil
 }

@@ -196,6 +196,8 @@ func copyMessages(b *testing.B, d *db.DB) string {
 			value = "m.pk + n.i"
 		case "id":
 			value = "m.id || '-' || n.i"
+		case "seq":
+			value = "m.seq + n.i"
 		case "body":
 			value = "printf('%.400c', 'x')"
 		}

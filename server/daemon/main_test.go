@@ -23,6 +23,7 @@ const roleEnv = "TURNKEEPER_TEST_ROLE"
 const (
 	roleDaemon  = "daemon"
 	roleMinimal = "minimal"
+	roleStray   = "stray" // does nothing until it is killed
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +32,9 @@ func TestMain(m *testing.M) {
 		os.Exit(playDaemon())
 	case roleMinimal:
 		os.Exit(playMinimal())
+	case roleStray:
+		fmt.Println(`{"url":"nowhere"}`)
+		select {}
 	}
 	goleak.VerifyTestMain(m)
 }

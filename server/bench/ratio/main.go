@@ -59,13 +59,16 @@ func run(ctx context.Context, out io.Writer, floors, only string, rounds int, sl
 		if !r.wanted(only) {
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "row %s: %s\n", r.Row, r.What)
 		res, err := r.measure(ctx, b, rounds)
-		if err != nil {
-			return false, fmt.Errorf("row %s: %w", r.Row, err)
+		if err != nil { // the other rows are still worth knowing
+			held = false
+			fmt.Fprintf(os.Stderr, "row %s: %v\n", r.Row, err)
+			fmt.Fprintf(table, "%s\t%s\t-\t-\t-\t%s\t%s\tNOT MEASURED\n", r.Row, r.What, r.bound(r.Floor), r.bound(r.Goal))
+			continue
 		}
 		verdict := r.judge(res, slack)
 		held = held && verdict != verdictBelow
+		fmt.Fprintf(os.Stderr, "row %s: %s: %.3g, %s\n", r.Row, r.What, res.ratio, verdict)
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.3g\t%s\t%s\t%s\n", r.Row, r.What, res.a, res.b, res.ratio, r.bound(r.Floor), r.bound(r.Goal), r.distance(res, verdict))
 	}
 	return held, table.Flush()
