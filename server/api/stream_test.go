@@ -58,6 +58,17 @@ func dialAs(t testing.TB, url string, h http.Header, protocols ...string) *clien
 	return &client{t, conn}
 }
 
+// dialPath connects to the stream of the workspace at url.
+func dialPath(t testing.TB, url string) *websocket.Conn {
+	t.Helper()
+	conn, _, err := websocket.Dial(t.Context(), url+"/events/stream", &websocket.DialOptions{HTTPHeader: bearer()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	return conn
+}
+
 func bearer() http.Header { return http.Header{"Authorization": {"Bearer " + secret}} }
 
 func dial(t testing.TB, url, hello string) *client {
@@ -181,12 +192,7 @@ func TestStreamCloseCodes(t *testing.T) {
 	c.wantClose(4404, "not_found")
 
 	ctx := t.Context()
-	conn, _, err := websocket.Dial(ctx, url+"/v1/workspaces/ws_none/events/stream", &websocket.DialOptions{HTTPHeader: bearer()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.CloseNow() }()
-	none := &client{t, conn}
+	none := &client{t, dialPath(t, url+"/v1/workspaces/ws_none")}
 	none.send(helloFrom0)
 	none.wantClose(4404, "not_found")
 

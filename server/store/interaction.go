@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/turnkeeper/turnkeeper/db/dbgen"
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -54,6 +55,12 @@ func (t *tx) ask(owner *ident, r *turnRow, i agent.Interaction) (agent.Applied, 
 	}
 	if i.Options == nil {
 		i.Options = []agent.Option{}
+	}
+	for q := range i.Detail.Questions { // a list on the wire is never null
+		if i.Detail.Questions[q].Options == nil {
+			i.Detail.Questions = slices.Clone(i.Detail.Questions) // the fact is the adapter's
+			i.Detail.Questions[q].Options = []agent.Option{}
+		}
 	}
 	if i.Owner == "" {
 		i.Owner = agent.OwnerExact
