@@ -151,7 +151,7 @@ func (s *socket) follow(ctx context.Context, cancel context.CancelCauseFunc, r *
 	if err != nil {
 		return s.endOf(err)
 	}
-	if end := s.write(b); end != nil {
+	if end := s.write(ctx, b); end != nil {
 		return end
 	}
 	return s.pump(ctx, cancel, sub)
@@ -228,7 +228,7 @@ func (s *socket) pump(ctx context.Context, cancel context.CancelCauseFunc, sub *
 		}
 		seq = batch.Seq
 		if len(batch.Frames) > 0 {
-			if end := s.write(batch.Frames...); end != nil {
+			if end := s.write(ctx, batch.Frames...); end != nil {
 				return end
 			}
 		}
@@ -271,11 +271,11 @@ func (s *socket) beat(ctx context.Context, cancel context.CancelCauseFunc, seq i
 		})
 	}
 	b := strconv.AppendInt([]byte(`{"type":"heartbeat","seq":`), seq, 10)
-	return s.write(append(b, '}'))
+	return s.write(ctx, append(b, '}'))
 }
 
 // write sends frames with as few system calls as it can.
-func (s *socket) write(frames ...[]byte) *ending {
+func (s *socket) write(ctx context.Context, frames ...[]byte) *ending {
 	s.cork.hold()
 	var err error
 	for _, f := range frames {
@@ -284,6 +284,9 @@ func (s *socket) write(frames ...[]byte) *ending {
 		}
 	}
 	if err = errors.Join(err, s.cork.release()); err != nil {
+		if ctx.Err() != nil { // something else has ended the socket, and says why
+			return causeOf(ctx)
+		}
 		return endSlow
 	}
 	s.api.metrics.frames.Add(float64(len(frames)))
