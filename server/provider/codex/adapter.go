@@ -23,6 +23,9 @@ type Options struct {
 
 	// Connect replaces the process: tests and replays bring their own.
 	Connect func(ctx context.Context, p provider.OpenParams) (Transport, error)
+	// Record sees every line, "in" or "out", in the order of the wire. It must not keep
+	// the line.
+	Record func(dir string, line []byte)
 	// Park hears when a call begins (+1) and ceases (-1) to wait for the provider. A
 	// replay in virtual time needs to know that nothing else moves.
 	Park func(change int)
@@ -123,7 +126,7 @@ func (a *Adapter) Open(ctx context.Context, p provider.OpenParams, sink provider
 	if err != nil {
 		return nil, err
 	}
-	r := newRuntime(sink, link, a.o.Park)
+	r := newRuntime(sink, link, a.o)
 	provider.Go(sink, r.run)
 	if err := r.open(ctx, p, approval, sandbox); err != nil {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)

@@ -26,15 +26,23 @@ func Find(env Getenv) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return resolve(path), nil
+}
+
+// resolve is the program itself where path is the package's script.
+func resolve(path string) string {
 	if native := nativeOf(path); native != "" {
-		return native, nil
+		return native
 	}
-	return path, nil
+	return path
 }
 
 // nativeOf is the program behind the npm package's script, "" if path is no such script
 // or its package is not whole.
 func nativeOf(path string) string {
+	if path == "" {
+		return ""
+	}
 	script, err := filepath.EvalSymlinks(path)
 	if err != nil || filepath.Ext(script) != ".js" {
 		return ""
@@ -62,7 +70,7 @@ func nativeOf(path string) string {
 
 // locate finds the executable and its version.
 func (a *Adapter) locate(ctx context.Context) (path, version string, fault *agent.Error) {
-	path = a.o.Binary
+	path = resolve(a.o.Binary)
 	if path == "" {
 		found, err := Find(a.o.Getenv)
 		if err != nil {
@@ -101,7 +109,7 @@ func (a *Adapter) environ(allowed []string) []string {
 
 // connect starts the app-server.
 func (a *Adapter) connect(_ context.Context, p provider.OpenParams) (Transport, error) {
-	path := a.o.Binary
+	path := resolve(a.o.Binary)
 	if path == "" {
 		found, err := Find(a.o.Getenv)
 		if err != nil {

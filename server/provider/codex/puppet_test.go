@@ -267,4 +267,3 @@ var garbage = []string{
 	note("item/agentMessage/delta", `{"threadId":"T0","turnId":"nobody","itemId":"x","delta":"?"}`),
 	note("item/completed", `{"threadId":"T0","turnId":"r1","item":{"type":"agentMessage","id":"g","text":7}}`), strings.Repeat("x", 1000),
 }
-

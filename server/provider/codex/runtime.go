@@ -57,9 +57,9 @@ type runtime struct {
 }
 
 // newRuntime wires a runtime to a transport; nothing is read before run.
-func newRuntime(sink provider.Sink, link Transport, park func(int)) *runtime {
+func newRuntime(sink provider.Sink, link Transport, o Options) *runtime {
 	r := &runtime{
-		sink: sink, clock: sink.Clock(), mint: sink.Mint(), link: link, park: park,
+		sink: sink, clock: sink.Clock(), mint: sink.Mint(), link: link, park: o.Park,
 		ended:     make(chan struct{}),
 		threads:   newThreads(),
 		turnState: newTurnState(),
@@ -68,7 +68,13 @@ func newRuntime(sink provider.Sink, link Transport, park func(int)) *runtime {
 	if r.park == nil {
 		r.park = func(int) {}
 	}
-	r.peer = wire.NewPeer(link, link, wire.Options{Handler: r.handle, OnDiagnostic: r.unusable})
+	options := wire.Options{Handler: r.handle, OnDiagnostic: r.unusable}
+	if o.Record != nil {
+		options.OnFrame = func(dir wire.Direction, line []byte) {
+			o.Record(map[wire.Direction]string{wire.In: "in", wire.Out: "out"}[dir], line)
+		}
+	}
+	r.peer = wire.NewPeer(link, link, options)
 	return r
 }
 
