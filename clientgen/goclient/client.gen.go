@@ -2038,7 +2038,7 @@ type WorkspacePatch struct {
 
 // CreateWorkspaceParams defines parameters for CreateWorkspace.
 type CreateWorkspaceParams struct {
-	// IdempotencyKey The same key gives the same answer; a key used for another request is a conflict
+	// IdempotencyKey Chosen by the client: the same request with the same key gives the first one's answer and does nothing again
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2059,7 +2059,7 @@ type ListAgentSessionsParamsAttention string
 
 // CreateAgentSessionParams defines parameters for CreateAgentSession.
 type CreateAgentSessionParams struct {
-	// IdempotencyKey The same key gives the same answer; a key used for another request is a conflict
+	// IdempotencyKey Chosen by the client: the same request with the same key gives the first one's answer and does nothing again
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2090,7 +2090,7 @@ type ListMessagesParams struct {
 
 // SendMessageParams defines parameters for SendMessage.
 type SendMessageParams struct {
-	// IdempotencyKey The same key gives the same answer; a key used for another request is a conflict
+	// IdempotencyKey Chosen by the client: the same request with the same key gives the first one's answer and does nothing again
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2103,13 +2103,13 @@ type ListTurnsParams struct {
 
 // CancelTurnParams defines parameters for CancelTurn.
 type CancelTurnParams struct {
-	// IdempotencyKey The same key gives the same answer; a key used for another request is a conflict
+	// IdempotencyKey Chosen by the client: the same request with the same key gives the first one's answer and does nothing again
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // RespondToInteractionParams defines parameters for RespondToInteraction.
 type RespondToInteractionParams struct {
-	// IdempotencyKey The same key gives the same answer; a key used for another request is a conflict
+	// IdempotencyKey Chosen by the client: the same request with the same key gives the first one's answer and does nothing again
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 

@@ -1325,7 +1325,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key gives the same answer; a key used for another request is a conflict */
+                /** @description Chosen by the client: the same request with the same key gives the first one's answer and does nothing again */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -1495,7 +1495,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key gives the same answer; a key used for another request is a conflict */
+                /** @description Chosen by the client: the same request with the same key gives the first one's answer and does nothing again */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -1716,7 +1716,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key gives the same answer; a key used for another request is a conflict */
+                /** @description Chosen by the client: the same request with the same key gives the first one's answer and does nothing again */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -1857,7 +1857,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key gives the same answer; a key used for another request is a conflict */
+                /** @description Chosen by the client: the same request with the same key gives the first one's answer and does nothing again */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -1935,7 +1935,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key gives the same answer; a key used for another request is a conflict */
+                /** @description Chosen by the client: the same request with the same key gives the first one's answer and does nothing again */
                 "Idempotency-Key"?: string;
             };
             path: {

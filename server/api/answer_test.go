@@ -50,7 +50,8 @@ func TestAnswers(t *testing.T) {
 		{"DELETE", ws, "", 204, []any{agent.WorkspaceID("ws_1")}, ""},
 		{
 			"GET", ws + "/agent-sessions?q=a&provider=p&attention=waiting&cursor=c&limit=7", "", 200,
-			[]any{agent.SessionFilter{Workspace: "ws_1", Query: "a", Provider: "p", Attention: "waiting", Cursor: "c", Limit: 7}}, `"items":[]`,
+			[]any{agent.SessionFilter{Workspace: "ws_1", Query: "a", Provider: "p", Attention: "waiting", Cursor: "c", Limit: 7}},
+			`"items":[]`,
 		},
 		{"GET", ws + "/agent-sessions", "", 200, []any{agent.SessionFilter{Workspace: "ws_1", Limit: 50}}, `"items":[]`},
 		{
@@ -58,7 +59,8 @@ func TestAnswers(t *testing.T) {
 			[]any{agent.NewSession{
 				Workspace: "ws_1", Key: "k1", Provider: "demo", Title: "t", Cwd: "/c", Model: "m", PermissionMode: "ask", Scenario: "s",
 				Message: &agent.NewMessage{Text: "a\n\nb", Client: "cli"},
-			}}, `"turn":{"id":"trn_1"`,
+			}},
+			`"turn":{"id":"trn_1"`,
 		},
 		{"GET", ses, "", 200, []any{agent.SessionID("ses_1")}, `"childSessions":[]`},
 		{"PATCH", ses, `{"title":"T","pinned":true}`, 200, []any{&str, &yes}, `"session":{`},
@@ -73,7 +75,8 @@ func TestAnswers(t *testing.T) {
 		{"GET", ses + "/messages/msg_1", "", 200, []any{agent.MessageID("msg_1")}, `"id":"msg_1"`},
 		{
 			"POST", ses + "/messages", newMessage, 202,
-			[]any{agent.NewMessage{Session: "ses_1", ClientMessageID: "c1", Text: "hello", Client: "cli"}}, `"delivery":"guided"`,
+			[]any{agent.NewMessage{Session: "ses_1", ClientMessageID: "c1", Text: "hello", Client: "cli"}},
+			`"delivery":"guided"`,
 		},
 		{"GET", ses + "/interactions?status=pending", "", 200, []any{agent.InteractionPending}, `"options":[]`},
 		{

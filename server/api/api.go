@@ -46,7 +46,7 @@ func New(mux *http.ServeMux, d Deps) *API {
 	a.metrics = newMetrics(a)
 
 	configureHuma()
-	a.huma = humago.New(mux, humaConfig(d.Version))
+	a.huma = humago.New(mux, humaConfig())
 	a.registerSystem()
 	a.registerWorkspaces()
 	a.registerSessions()

@@ -23,8 +23,7 @@ const (
 	codeBodyTimeout      agent.Code = "body_timeout"           // the body did not come in time
 	codeUpgradeRequired  agent.Code = "upgrade_required"       // this path is a WebSocket
 	codeNotReady         agent.Code = "not_ready"              // recovery is still running
-	codeHeadersTooLarge  agent.Code = "headers_too_large"
-	codeTooManyLoginCode agent.Code = "too_many_login_codes"
+	codeTooManyLoginCode agent.Code = "too_many_login_codes"   // wait for one to end
 )
 
 // statuses is the one table that gives each code its HTTP status.
@@ -68,7 +67,6 @@ var statuses = map[agent.Code]int{
 	codeBodyTimeout:      http.StatusRequestTimeout,
 	codeUpgradeRequired:  http.StatusUpgradeRequired,
 	codeNotReady:         http.StatusServiceUnavailable,
-	codeHeadersTooLarge:  http.StatusRequestHeaderFieldsTooLarge,
 	codeTooManyLoginCode: http.StatusTooManyRequests,
 }
 

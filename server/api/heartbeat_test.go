@@ -132,7 +132,7 @@ func TestHalfOpenPeerIsDropped(t *testing.T) {
 			t.Errorf("dropped after %s", since)
 		}
 		_ = conn.Close()
-		f.wantEnding(t, endHalfOpen)
+		f.wantEnding(t, errHalfOpen)
 	})
 }
 
@@ -151,12 +151,12 @@ func TestStalledPeerIsGivenUp(t *testing.T) {
 		}
 		_ = c.conn.CloseNow()
 		time.Sleep(writeBound + time.Second)
-		f.wantEnding(t, endSlow)
+		f.wantEnding(t, errSlow)
 		_ = conn.Close()
 	})
 }
 
-func (f *fixture) wantEnding(t *testing.T, end *ending) {
+func (f *fixture) wantEnding(t *testing.T, end *endingError) {
 	t.Helper()
 	synctest.Wait()
 	var m dto.Metric

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -69,14 +68,11 @@ func (m *metrics) begin() func(r *http.Request, status int) {
 
 // routeOf is the pattern that matched, a closed set; "" means refused before the mux.
 func routeOf(pattern string) string {
-	switch {
-	case pattern == "":
+	switch pattern {
+	case "":
 		return "refused"
-	case pattern == "/":
+	case "/":
 		return "page"
-	}
-	if i := strings.IndexByte(pattern, '/'); i >= 0 {
-		return pattern[:i] + pattern[i:]
 	}
 	return pattern
 }
@@ -92,11 +88,14 @@ var (
 	descQuestions  = prometheus.NewDesc("turnkeeper_pending_interactions", "Questions that nobody has answered.", nil, nil)
 	descOperations = prometheus.NewDesc("turnkeeper_open_operations", "Operations that are still to be carried out.", nil, nil)
 	descBelow      = prometheus.NewDesc("turnkeeper_open_below_settled", "Live turns below a settled root turn; must be 0.", nil, nil)
+	descRing       = prometheus.NewDesc("turnkeeper_hub_ring_bytes", "Encoded events kept for those who follow.", nil, nil)
+	descTexts      = prometheus.NewDesc("turnkeeper_hub_text_bytes", "Text kept of messages that still stream.", nil, nil)
+	descPages      = prometheus.NewDesc("turnkeeper_hub_log_reads_total", "Reads of the log for those who lag behind the ring.", nil, nil)
 	descDiagnosed  = prometheus.NewDesc("turnkeeper_provider_diagnostics_total", "Provider frames that could not become facts.", []string{"kind"}, nil)
 )
 
 func (c *storedCounts) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descSessions, descLive, descQuestions, descOperations, descBelow, descDiagnosed} {
+	for _, d := range []*prometheus.Desc{descSessions, descLive, descQuestions, descOperations, descBelow, descRing, descTexts, descPages, descDiagnosed} {
 		ch <- d
 	}
 }
@@ -106,6 +105,12 @@ func (c *storedCounts) Collect(ch chan<- prometheus.Metric) {
 		for kind, n := range c.api.deps.Diagnostics() {
 			ch <- prometheus.MustNewConstMetric(descDiagnosed, prometheus.CounterValue, float64(n), kind)
 		}
+	}
+	if c.api.deps.Hub != nil {
+		h := c.api.deps.Hub.Stats()
+		ch <- prometheus.MustNewConstMetric(descRing, prometheus.GaugeValue, float64(h.RingBytes))
+		ch <- prometheus.MustNewConstMetric(descTexts, prometheus.GaugeValue, float64(h.TextBytes))
+		ch <- prometheus.MustNewConstMetric(descPages, prometheus.CounterValue, float64(h.PagesRead))
 	}
 	if c.api.deps.Reader == nil {
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -12,6 +13,7 @@ import (
 
 // Limits of request bodies.
 const (
+	bodyTimeout = 30 * time.Second // a message of full size over a slow line
 	defaultBody = 1 << 20
 	messageBody = 4 << 20
 )
@@ -57,7 +59,7 @@ type (
 
 // IdempotencyKey is the header that makes a repeated call give the first one's answer.
 type IdempotencyKey struct {
-	Key string `header:"Idempotency-Key" maxLength:"200" pattern:"^[!-~]*$" patternDescription:"visible ASCII characters" doc:"The same key gives the same answer; a key used for another request is a conflict"`
+	Key string `header:"Idempotency-Key" maxLength:"200" pattern:"^[!-~]*$" patternDescription:"visible ASCII characters" doc:"Chosen by the client: the same request with the same key gives the first one's answer and does nothing again"`
 }
 
 // out is an answer that is only a body.
@@ -83,6 +85,7 @@ func some[T any](items []T) []T {
 // the usual one, in the document alone.
 func register[I, O any](a *API, op huma.Operation, h func(context.Context, *I) (*O, error), more ...answer) {
 	op.RejectUnknownQueryParameters = true
+	op.BodyReadTimeout = bodyTimeout
 	if op.MaxBodyBytes == 0 {
 		op.MaxBodyBytes = defaultBody
 	}

@@ -14,7 +14,7 @@ import (
 
 // Problem is every error answer (RFC 9457). Clients switch on Code; Detail is for
 // people.
-type Problem struct {
+type Problem struct { //nolint:errname // the name is the document's
 	Type      string       `json:"type" doc:"URN of the kind of problem; one for each code"`
 	Title     string       `json:"title" doc:"Text of the HTTP status"`
 	Status    int          `json:"status"`

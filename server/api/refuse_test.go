@@ -1,10 +1,12 @@
 package api
 
 import (
+	"bufio"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -137,6 +139,31 @@ func TestLargeBodyIsRefusedEarly(t *testing.T) {
 				t.Errorf("%d bytes were read, %d would do", body.read, c.atMost)
 			}
 		})
+	}
+}
+
+// Over a real connection the refusal comes before the body, and the connection ends: the
+// server reads no hundred megabytes in order to say no.
+func TestLargeBodyOverTheWire(t *testing.T) {
+	f := newFixture(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(f.listen(t), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST "+ses+"/messages HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+secret+
+		"\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n{\"clientMessageId\":")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(conn)
+	res, err := http.ReadResponse(r, nil)
+	if err != nil || res.StatusCode != 413 || !res.Close {
+		t.Fatalf("%+v %v", res, err)
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	if _, err := r.ReadByte(); err == nil {
+		t.Error("the connection stayed open")
 	}
 }
 

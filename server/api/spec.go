@@ -31,7 +31,7 @@ var configureHuma = sync.OnceFunc(func() {
 
 const schemaPrefix = "#/components/schemas/"
 
-func humaConfig(v Version) huma.Config {
+func humaConfig() huma.Config {
 	c := huma.DefaultConfig("Turnkeeper", "1")
 	c.Info.Description = "Agent sessions whose root turn ends only when all its work has ended. " +
 		"Errors are RFC 9457 problems with a stable code; unknown fields and parameters are refused; lists are never null."
@@ -46,8 +46,14 @@ func humaConfig(v Version) huma.Config {
 	}
 	c.Security = []map[string][]string{{"bearer": {}}, {"cookie": {}}}
 	c.Tags = []*huma.Tag{
-		{Name: tagSystem}, {Name: tagWorkspaces}, {Name: tagSessions}, {Name: tagTurns}, {Name: tagMessages},
-		{Name: tagInteractions}, {Name: tagOperations}, {Name: tagEvents},
+		{Name: tagSystem},
+		{Name: tagWorkspaces},
+		{Name: tagSessions},
+		{Name: tagTurns},
+		{Name: tagMessages},
+		{Name: tagInteractions},
+		{Name: tagOperations},
+		{Name: tagEvents},
 	}
 	return c
 }

@@ -37,26 +37,26 @@ const (
 	closeBound     = 2 * time.Second    // how long a peer has to answer our close frame
 )
 
-// ending says why a socket ends: what the peer is told, and the word for the metrics.
-type ending struct {
+// endingError says why a socket ends: what the peer is told, and the word for the metrics.
+type endingError struct {
 	code   websocket.StatusCode // 0: the peer is gone, nobody is told
 	reason string
 }
 
-func (e *ending) Error() string { return e.reason }
+func (e *endingError) Error() string { return e.reason }
 
 var (
-	endClient       = &ending{0, "client"}
-	endHalfOpen     = &ending{0, "half_open"}
-	endSlow         = &ending{0, "write"}
-	endRestart      = &ending{closeRestart, "restart"}
-	endUnauthorized = &ending{closeUnauthorized, "unauthorized"}
-	endOrigin       = &ending{closeOrigin, "origin_not_allowed"}
-	endNotFound     = &ending{closeNotFound, "not_found"}
-	endVersion      = &ending{closeVersion, "protocol_version"}
-	endNoHello      = &ending{closePolicy, "hello_expected"}
-	endChatter      = &ending{closePolicy, "too_many_frames"}
-	endFailed       = &ending{websocket.StatusInternalError, "internal"}
+	errClient       = &endingError{0, "client"}
+	errHalfOpen     = &endingError{0, "half_open"}
+	errSlow         = &endingError{0, "write"}
+	errRestart      = &endingError{closeRestart, "restart"}
+	errUnauthorized = &endingError{closeUnauthorized, "unauthorized"}
+	errOrigin       = &endingError{closeOrigin, "origin_not_allowed"}
+	errNotFound     = &endingError{closeNotFound, "not_found"}
+	errVersion      = &endingError{closeVersion, "protocol_version"}
+	errNoHello      = &endingError{closePolicy, "hello_expected"}
+	errChatter      = &endingError{closePolicy, "too_many_frames"}
+	errFailed       = &endingError{websocket.StatusInternalError, "internal"}
 )
 
 // socket is one client of the stream. The request's own goroutine writes, one more
@@ -109,7 +109,7 @@ func (a *API) enter() bool {
 }
 
 // serve runs the socket to its end.
-func (s *socket) serve(ctx context.Context, r *http.Request) *ending {
+func (s *socket) serve(ctx context.Context, r *http.Request) *endingError {
 	ctx, cancel := context.WithCancelCause(ctx)
 	end := s.follow(ctx, cancel, r)
 	if end.code == 0 {
@@ -126,12 +126,12 @@ func (s *socket) serve(ctx context.Context, r *http.Request) *ending {
 }
 
 // follow does the handshake of the stream and then writes until something ends it.
-func (s *socket) follow(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request) *ending {
+func (s *socket) follow(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request) *endingError {
 	if !s.api.origins.socket(r) {
-		return endOrigin
+		return errOrigin
 	}
 	if principalOf(r.Context()).kind == byNobody {
-		return endUnauthorized
+		return errUnauthorized
 	}
 	first := make(chan []byte, 1)
 	s.others.Go(func() { s.read(ctx, cancel, first) })
@@ -159,7 +159,7 @@ func (s *socket) follow(ctx context.Context, cancel context.CancelCauseFunc, r *
 
 // hello waits for the client's first frame, within a bound. The reader reads it: a read
 // that is given up takes the connection with it, and the peer would not be told why.
-func (s *socket) hello(ctx context.Context, first <-chan []byte) (hub.Request, *ending) {
+func (s *socket) hello(ctx context.Context, first <-chan []byte) (hub.Request, *endingError) {
 	bound := time.NewTimer(helloBound)
 	defer bound.Stop()
 	var h StreamHello
@@ -167,19 +167,19 @@ func (s *socket) hello(ctx context.Context, first <-chan []byte) (hub.Request, *
 	case <-ctx.Done():
 		return hub.Request{}, causeOf(ctx)
 	case <-s.api.closing.Done():
-		return hub.Request{}, endRestart
+		return hub.Request{}, errRestart
 	case <-bound.C:
-		return hub.Request{}, endNoHello
+		return hub.Request{}, errNoHello
 	case b := <-first:
 		if json.Unmarshal(b, &h) != nil || h.Type != "hello" {
-			return hub.Request{}, endNoHello
+			return hub.Request{}, errNoHello
 		}
 	}
 	switch {
 	case h.V != streamVersion:
-		return hub.Request{}, endVersion
+		return hub.Request{}, errVersion
 	case h.After != nil && *h.After < 0:
-		return hub.Request{}, endNoHello
+		return hub.Request{}, errNoHello
 	}
 	req := hub.Request{After: h.After, Epoch: h.Epoch}
 	for _, id := range h.Sessions {
@@ -193,7 +193,7 @@ func (s *socket) hello(ctx context.Context, first <-chan []byte) (hub.Request, *
 func (s *socket) read(ctx context.Context, cancel context.CancelCauseFunc, first chan<- []byte) {
 	_, b, err := s.conn.Read(ctx)
 	if err != nil {
-		cancel(endClient)
+		cancel(errClient)
 		return
 	}
 	first <- b
@@ -203,18 +203,18 @@ func (s *socket) read(ctx context.Context, cancel context.CancelCauseFunc, first
 			_, err = io.Copy(io.Discard, r)
 		}
 		if err != nil {
-			cancel(endClient)
+			cancel(errClient)
 			return
 		}
 		if s.chatter.Add(1) > chatterLimit {
-			cancel(endChatter) // nothing is being read now: the connection stays for the close frame
+			cancel(errChatter) // nothing is being read now: the connection stays for the close frame
 			return
 		}
 	}
 }
 
 // pump writes batch after batch, and a heartbeat with the number it has come to.
-func (s *socket) pump(ctx context.Context, cancel context.CancelCauseFunc, sub *hub.Subscription) *ending {
+func (s *socket) pump(ctx context.Context, cancel context.CancelCauseFunc, sub *hub.Subscription) *endingError {
 	beat := time.NewTicker(heartbeatEvery)
 	defer beat.Stop()
 	var seq int64
@@ -240,7 +240,7 @@ func (s *socket) pump(ctx context.Context, cancel context.CancelCauseFunc, sub *
 		case <-ctx.Done():
 			return causeOf(ctx)
 		case <-s.api.closing.Done():
-			return endRestart
+			return errRestart
 		case <-ready(batch.Bell):
 		}
 	}
@@ -258,7 +258,7 @@ func ready(bell <-chan struct{}) <-chan struct{} {
 }
 
 // beat sends a heartbeat, which the page sees, and a ping, which its browser answers.
-func (s *socket) beat(ctx context.Context, cancel context.CancelCauseFunc, seq int64) *ending {
+func (s *socket) beat(ctx context.Context, cancel context.CancelCauseFunc, seq int64) *endingError {
 	s.chatter.Store(0)
 	if s.pinging.CompareAndSwap(false, true) {
 		s.others.Go(func() {
@@ -266,7 +266,7 @@ func (s *socket) beat(ctx context.Context, cancel context.CancelCauseFunc, seq i
 			bound, stop := context.WithTimeout(ctx, pongBound)
 			defer stop()
 			if s.conn.Ping(bound) != nil && ctx.Err() == nil {
-				cancel(endHalfOpen)
+				cancel(errHalfOpen)
 			}
 		})
 	}
@@ -275,7 +275,7 @@ func (s *socket) beat(ctx context.Context, cancel context.CancelCauseFunc, seq i
 }
 
 // write sends frames with as few system calls as it can.
-func (s *socket) write(ctx context.Context, frames ...[]byte) *ending {
+func (s *socket) write(ctx context.Context, frames ...[]byte) *endingError {
 	s.cork.hold()
 	var err error
 	for _, f := range frames {
@@ -287,24 +287,24 @@ func (s *socket) write(ctx context.Context, frames ...[]byte) *ending {
 		if ctx.Err() != nil { // something else has ended the socket, and says why
 			return causeOf(ctx)
 		}
-		return endSlow
+		return errSlow
 	}
 	s.api.metrics.frames.Add(float64(len(frames)))
 	return nil
 }
 
-func causeOf(ctx context.Context) *ending {
-	if e, ok := errors.AsType[*ending](context.Cause(ctx)); ok {
+func causeOf(ctx context.Context) *endingError {
+	if e, ok := errors.AsType[*endingError](context.Cause(ctx)); ok {
 		return e
 	}
-	return endClient
+	return errClient
 }
 
 // endOf turns an error of the hub into an ending.
-func (s *socket) endOf(err error) *ending {
+func (s *socket) endOf(err error) *endingError {
 	if errors.Is(err, hub.ErrClosed) || errors.Is(err, &agent.Error{Code: agent.CodeNotFound}) {
-		return endNotFound
+		return errNotFound
 	}
 	s.api.log.Error("the stream failed", "error", err)
-	return endFailed
+	return errFailed
 }

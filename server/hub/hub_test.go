@@ -290,7 +290,7 @@ func TestUnknownAndDeletedWorkspace(t *testing.T) {
 	if err != nil || b.Bell == nil {
 		t.Fatalf("%+v %v", b, err)
 	}
-	f.Hub.Close(ws)
+	f.Close(ws)
 	<-b.Bell
 	if _, err := s.Poll(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("deleted: %v", err)

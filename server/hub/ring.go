@@ -20,8 +20,6 @@ type ring struct {
 	maxBytes   int
 }
 
-func (r *ring) len() int { return len(r.entries) }
-
 func (r *ring) push(seq int64, e entry) {
 	if len(r.entries) > 0 && seq != r.first+int64(len(r.entries)) {
 		r.clear() // a stretch is missing: the log has it
