@@ -118,8 +118,11 @@ func (a *API) recovered(w *recorder, r *http.Request, v any) {
 // logProblem keeps what the answer does not show.
 func (a *API) logProblem(ctx context.Context, op string, p *Problem) {
 	level := slog.LevelDebug
-	if p.Status >= http.StatusInternalServerError {
+	switch {
+	case p.Code == string(agent.CodeInternal):
 		level = slog.LevelError
+	case p.Status >= http.StatusInternalServerError && p.Code != string(codeNotReady):
+		level = slog.LevelWarn // busy, stopping, or a provider's doing
 	}
 	a.log.Log(ctx, level, "request refused", "requestId", p.RequestID, "operation", op,
 		"status", p.Status, "code", p.Code, "detail", p.Detail, "cause", p.cause)
