@@ -55,7 +55,7 @@ func (r *runtime) announce(in provider.Input, w *waiter) error {
 	r.root.pending = u
 	params := turnStartParams{ThreadID: r.root.id, Input: userInput(in.Text), ClientUserMessageID: string(in.Message)}
 	r.send(methodTurnStart, params, requestBound, func(a wire.Answer) {
-		r.startAnswered(u, in, a, w)
+		r.startAnswered(u, a, w)
 	})
 	return nil
 }
@@ -73,7 +73,7 @@ func (r *runtime) baseOf(id agent.TurnID) agent.Usage {
 
 // startAnswered binds the native id of a provider turn, at the answer's place in the
 // order of the wire.
-func (r *runtime) startAnswered(u *turn, in provider.Input, a wire.Answer, w *waiter) {
+func (r *runtime) startAnswered(u *turn, a wire.Answer, w *waiter) {
 	var res turnStartResult
 	err := a.Decode(&res)
 	r.root.pending = nil
@@ -82,7 +82,7 @@ func (r *runtime) startAnswered(u *turn, in provider.Input, a wire.Answer, w *wa
 	}
 	switch active := r.root.turns[res.Turn.ID]; {
 	case err != nil:
-		r.startFailed(u, in, err, w)
+		r.startFailed(u, err, w)
 	case active != nil && !active.ended:
 		// The server took it as a steer of a turn it had begun itself.
 		r.apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: agent.OutcomeCompleted, Silent: true})
@@ -103,7 +103,7 @@ func (r *runtime) startAnswered(u *turn, in provider.Input, a wire.Answer, w *wa
 
 // startFailed ends a provider turn that never began. If the process is gone, the turn
 // was lost and not refused: the loss is reported for the whole tree.
-func (r *runtime) startFailed(u *turn, in provider.Input, err error, w *waiter) {
+func (r *runtime) startFailed(u *turn, err error, w *waiter) {
 	reason := callError("start the turn", err)
 	if reason.Code != agent.CodeProviderGone {
 		r.putText(r.root, u.texts[0], agent.MessageUndelivered)
@@ -135,14 +135,14 @@ func (r *runtime) Guide(ctx context.Context, in provider.Input) error {
 			return r.startTurn(ctx, in)
 		case guideFailed:
 			return r.await(ctx, w)
-		}
-		err := r.await(ctx, w)
-		if next == guideWait {
-			if err != nil {
+		case guideWait:
+			if err := r.await(ctx, w); err != nil {
 				return err
 			}
 			continue
+		case guideSteer:
 		}
+		err := r.await(ctx, w)
 		var refused *wire.Error
 		if !errors.As(err, &refused) {
 			return err

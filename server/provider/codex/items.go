@@ -16,9 +16,8 @@ type item struct {
 	call    agent.CallID    // of a tool call
 	role    agent.Role
 	kind    agent.MessageKind
-	ended   bool   // its message has an ended status
-	text    string // reasoning: streamed so far
-	part    int    // reasoning: the summary part that streams
+	ended   bool // its message has an ended status
+	part    int  // reasoning: the summary part that streams
 
 	spawn bool // a spawn call: input is its prompt, child its thread once known
 	input string

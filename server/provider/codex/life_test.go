@@ -95,10 +95,14 @@ func TestStartUpFailures(t *testing.T) {
 		code agent.Code
 		says string
 	}{
-		{"too old", func(s *stage) { s.answer(s.expect(methodInitialize), `{"userAgent":"turnkeeper/0.99.1 (x)"}`) },
-			agent.CodeProviderUnavailable, "0.99.1 is too old"},
-		{"dies", func(s *stage) { s.expect(methodInitialize); s.srv.end("exit 1: unknown approval policy") },
-			agent.CodeProviderUnavailable, "unknown approval policy"},
+		{
+			"too old", func(s *stage) { s.answer(s.expect(methodInitialize), `{"userAgent":"turnkeeper/0.99.1 (x)"}`) },
+			agent.CodeProviderUnavailable, "0.99.1 is too old",
+		},
+		{
+			"dies", func(s *stage) { s.expect(methodInitialize); s.srv.end("exit 1: unknown approval policy") },
+			agent.CodeProviderUnavailable, "unknown approval policy",
+		},
 		{"refuses the thread", func(s *stage) {
 			s.answer(s.expect(methodInitialize), `{"userAgent":"turnkeeper/0.171.0 (x)"}`)
 			s.fail(s.expect(methodThreadStart), "no model")
@@ -199,8 +203,10 @@ func TestResumeBindsOldChildrenAndRestoresThePolicy(t *testing.T) {
 }
 
 func TestPolicyOfEachMode(t *testing.T) {
-	for mode, want := range map[string]string{"": "/", modeConfigured: "/", modeReadOnly: "on-request/read-only",
-		modeAsk: "on-request/workspace-write", modeFull: "never/danger-full-access"} {
+	for mode, want := range map[string]string{
+		"": "/", modeConfigured: "/", modeReadOnly: "on-request/read-only",
+		modeAsk: "on-request/workspace-write", modeFull: "never/danger-full-access",
+	} {
 		approval, sandbox, err := policy(mode)
 		if err != nil || approval+"/"+sandbox != want {
 			t.Errorf("%q: %s/%s, %v", mode, approval, sandbox, err)

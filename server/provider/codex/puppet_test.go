@@ -220,7 +220,7 @@ func (p *puppet) release(point string) {
 		f()
 	}
 	p.mu.Unlock()
-	_ = p.server.await(context.Background(), func() bool { return p.server.idle || p.server.closed })
+	_ = p.await(context.Background(), func() bool { return p.idle || p.closed })
 }
 
 // plain says hello, makes a tool call, says done and completes.
