@@ -85,6 +85,7 @@ describe("the session page", () => {
     daemon.commit("turn.updated", turn("T", "R", { phase: "settled", outcome: "completed", settledAt: "2026-03-01T12:03:12Z" }));
     await waitFor(() => expect(why()).toBe("Completed after 3:12. Tests failed."));
     expect(screen.getByText("Out of tokens.")).toBeTruthy();
+    expect(screen.queryByRole("button", { name: /^Stop/ })).toBeNull();
   });
 
   it("answers exactly the question of the lane, with the provider's own choice", async () => {

@@ -11,8 +11,7 @@ import { useModel } from "./model";
 
 export function Delegation({ block, depth }: { block: Extract<Block, { kind: "delegation" }>; depth: number }) {
   const model = useModel();
-  const first = block.children[0];
-  const e = model.read(`tree:${first ? model.entities.rootOf(first.id) : ""}`);
+  const e = model.tree(block.children[0]?.id ?? "");
   const sessions = block.children.filter((s) => e.sessions.has(s.id));
   if (sessions.length === 0) return null;
   const title = `Delegated to ${count(sessions.length, "agent")}`;

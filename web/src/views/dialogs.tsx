@@ -42,7 +42,7 @@ export const shortcuts: readonly [string, string][] = [
 function Help() {
   const model = useModel();
   return (
-    <Dialog title="Keys" onClose={() => (model.dialog.value = undefined)}>
+    <Dialog title="Keys" onClose={() => model.closeDialog("help")}>
       <dl class="keys">
         {shortcuts.map(([key, what]) => (
           <div key={key}>
@@ -62,8 +62,8 @@ function Help() {
 function NewWorkspace() {
   const model = useModel();
   return (
-    <Dialog title="Open a directory" onClose={() => (model.dialog.value = undefined)}>
-      <WorkspaceForm onDone={() => (model.dialog.value = undefined)} />
+    <Dialog title="Open a directory" onClose={() => model.closeDialog("workspace")}>
+      <WorkspaceForm onDone={() => model.closeDialog("workspace")} />
     </Dialog>
   );
 }
@@ -115,10 +115,10 @@ export function WorkspaceForm({ onDone }: { onDone?: () => void }) {
 
 function Rename() {
   const model = useModel();
-  const session = model.entities.sessions.get(route.value.session ?? "");
+  const session = model.tree(route.value.session ?? "").sessions.get(route.value.session ?? "");
   const [title, setTitle] = useState(session?.title ?? "");
   const [error, setError] = useState("");
-  const close = () => (model.dialog.value = undefined);
+  const close = () => model.closeDialog("rename");
   if (!session) return null;
   return (
     <Dialog title="Rename the session" onClose={close}>
@@ -150,9 +150,9 @@ function Rename() {
 
 function Delete() {
   const model = useModel();
-  const session = model.entities.sessions.get(route.value.session ?? "");
+  const session = model.tree(route.value.session ?? "").sessions.get(route.value.session ?? "");
   const [error, setError] = useState("");
-  const close = () => (model.dialog.value = undefined);
+  const close = () => model.closeDialog("delete");
   if (!session) return null;
   return (
     <Dialog title="Delete the session?" onClose={close}>

@@ -21,7 +21,7 @@ export function Header() {
           <Icon name="menu" />
         </button>
       )}
-      <a class="brand" data-route href={href(model.sync.value ? { workspace: model.sync.value.workspace } : {})}>
+      <a class="brand" aria-label="Turnkeeper" data-route href={href(model.sync.value ? { workspace: model.sync.value.workspace } : {})}>
         <svg class="mark" viewBox="0 0 20 20" aria-hidden="true">
           <path d="M4 3v14M4 7h6a4 4 0 0 1 4 4v6M4 12h3" />
           <circle cx="14" cy="17" r="2" />

@@ -17,7 +17,7 @@ export function QuestionCard({ interaction: i }: { interaction: Interaction }) {
   const model = useModel();
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
-  const session = model.entities.sessions.get(i.agentSessionId);
+  const session = model.tree(i.agentSessionId).sessions.get(i.agentSessionId);
   const name = session?.kind === "child" ? nameOf(session) : "The main agent";
   const sending = busy || i.status === "answering";
 

@@ -17,8 +17,7 @@ import { Feed } from "./transcript";
 
 export function Lane({ id, depth }: { id: string; depth: number }) {
   const model = useModel();
-  const root = model.sync.value!.entities.rootOf(id);
-  const e = model.read(`tree:${root}`);
+  const e = model.tree(id);
   const session = e.sessions.get(id);
   const open = model.lane(id);
   if (!session) return null;
@@ -42,7 +41,8 @@ export function Lane({ id, depth }: { id: string; depth: number }) {
 
 function LaneHead({ session, state }: { session: Session; state: State }) {
   const model = useModel();
-  const e = model.entities;
+  const e = model.tree(session.id);
+  model.read(`gate:${e.rootOf(session.id)}`);
   const open = model.lane(session.id);
   const turn = latestTurn(e, session.id);
   const usage = usageOf(e, session);
@@ -106,7 +106,7 @@ function OpenLink({ session }: { session: Session }) {
 
 export function StopChild({ session, label = "Stop", bare = false }: { session: Session; label?: string; bare?: boolean }) {
   const model = useModel();
-  const e = model.entities;
+  const e = model.tree(session.id);
   const [error, setError] = useState("");
   const turn = latestTurn(e, session.id);
   const root = e.sessions.get(e.rootOf(session.id));
@@ -141,7 +141,7 @@ export function StopChild({ session, label = "Stop", bare = false }: { session: 
 
 /** A stop that went wrong is said where it was asked for. */
 function StopTrouble({ session }: { session: Session }) {
-  const e = useModel().entities;
+  const e = useModel().tree(session.id);
   const turn = latestTurn(e, session.id);
   const stop = turn && stopOf(e, turn.id);
   if (!stop || stop.operation.status !== "failed" || !isLive(turn)) return null;
@@ -164,7 +164,7 @@ function LaneBody({ session, depth }: { session: Session; depth: number }) {
 /** A closed lane still shows the agents below it while one of them is open. */
 function Nested({ session, depth }: { session: Session; depth: number }) {
   const model = useModel();
-  const e = model.entities;
+  const e = model.tree(session.id);
   const below = childrenOf(e, session.id);
   if (below.length === 0) return null;
   const live = below.some((s) => treeLive(e, s.id));
@@ -189,7 +189,7 @@ const manyLanes = 14;
 
 export function LaneList({ ids, depth, class: name }: { ids: readonly string[]; depth: number; class: string }) {
   const model = useModel();
-  const e = model.entities;
+  const e = model.tree(ids[0] ?? "");
   const [all, setAll] = useState(false);
   const folded = !all && ids.length > manyLanes;
   const shown = folded ? ids.filter((id, i) => i < 6 || treeLive(e, id) || stateOf(e, id) === "failed") : ids;

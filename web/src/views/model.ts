@@ -13,6 +13,8 @@ import { Sync, type Link, type SyncHooks, type Wire } from "../data/sync";
 import { nameOf } from "../data/why";
 import { navigate, route } from "../lib/router";
 
+export type DialogName = "new" | "help" | "workspace" | "delete" | "rename";
+
 export class Model {
   readonly link = signal<Link>("connecting");
   readonly workspaces = signal<Workspace[] | undefined>(undefined);
@@ -23,7 +25,7 @@ export class Model {
   readonly sidebarOpen = signal(false);
   readonly panelOpen = signal(remembered("panel", true));
   readonly panelSheet = signal(false);
-  readonly dialog = signal<"new" | "help" | "workspace" | "delete" | "rename" | undefined>(undefined);
+  readonly dialog = signal<DialogName | undefined>(undefined);
   readonly query = signal("");
   readonly polite = signal("");
   readonly urgent = signal("");
@@ -45,16 +47,26 @@ export class Model {
     effect(() => remember("panel", this.panelOpen.value));
   }
 
+  /** The entities as they are now: for handlers, not for drawing. */
   get entities(): Entities {
     const sync = this.sync.peek();
     if (!sync) throw new Error("no workspace is open");
     return sync.entities;
   }
 
-  /** Entities, with the caller drawn again when one of the keys changes. */
+  /**
+   * Entities, with the caller drawn again when one of the keys changes. Every component
+   * that draws from the entities must ask through here or `tree`: one whose props are
+   * the same is not drawn again for its parent's sake.
+   */
   read(...keys: Key[]): Entities {
     this.live.read(...keys);
     return this.entities;
+  }
+
+  /** Entities, for a component that draws something of the tree that a session is in. */
+  tree(sessionId: string): Entities {
+    return this.read(`tree:${this.entities.rootOf(sessionId)}`);
   }
 
   /** Loads what is needed before a workspace can be shown. Tries for ever while nobody answers. */
@@ -214,6 +226,11 @@ export class Model {
       else if (root !== i.agentSessionId) navigate({ workspace, session: root, child: i.agentSessionId });
     };
     setTimeout(look, 0);
+  }
+
+  /** Closes this dialog, unless another has taken its place: the platform tells of a close late. */
+  closeDialog(name: DialogName): void {
+    if (this.dialog.peek() === name) this.dialog.value = undefined;
   }
 
   say(text: string): void {

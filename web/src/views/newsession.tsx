@@ -8,7 +8,7 @@ import { ProviderPick, ScenarioPick } from "./providers";
 
 export function NewSessionDialog() {
   const model = useModel();
-  const close = () => (model.dialog.value = undefined);
+  const close = () => model.closeDialog("new");
   return (
     <Dialog title="New session" onClose={close} wide>
       <NewSessionForm onDone={close} />

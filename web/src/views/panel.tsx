@@ -1,7 +1,6 @@
 // "Why?": this turn over time, what holds it open, what a stop has confirmed, what was used.
 
 import { useState } from "preact/hooks";
-import type { Entities } from "../data/entities";
 import type { Operation, Session, Target, Turn } from "../data/model";
 import { agentsOf, isLive, latestTurn, liveAgentsOf, openPromptsOf, stalledSince, stateOf, stateWords, stopsUnder, tokens } from "../data/select";
 import { nameOf, stopWords } from "../data/why";
@@ -33,9 +32,9 @@ export function Panel({ rootId, onClose }: { rootId: string; onClose: () => void
       ) : (
         <>
           <Timeline rootId={rootId} turn={turn} />
-          <Open e={e} root={root} turn={turn} />
-          <Stops e={e} rootId={rootId} turn={turn} />
-          <Used e={e} root={root} turn={turn} />
+          <Open root={root} turn={turn} />
+          <Stops rootId={rootId} turn={turn} />
+          <Used root={root} turn={turn} />
           <Facts session={root} />
         </>
       )}
@@ -43,8 +42,9 @@ export function Panel({ rootId, onClose }: { rootId: string; onClose: () => void
   );
 }
 
-function Open({ e, root, turn }: { e: Entities; root: Session; turn: Turn }) {
+function Open({ root, turn }: { root: Session; turn: Turn }) {
   const model = useModel();
+  const e = model.read(`tree:${root.id}`, `gate:${root.id}`);
   const open = liveAgentsOf(e, root.id, turn.id);
   const gate = e.gates.get(turn.id);
   const live = isLive(turn) || open.length > 0;
@@ -65,7 +65,7 @@ function Open({ e, root, turn }: { e: Entities; root: Session; turn: Turn }) {
           )}
         </dd>
         {open.map((s) => (
-          <OpenAgent key={s.id} e={e} session={s} />
+          <OpenAgent key={s.id} session={s} />
         ))}
         {live && (
           <>
@@ -104,8 +104,10 @@ function mainPart(live: boolean, part: Turn["providerTurn"]) {
   );
 }
 
-function OpenAgent({ e, session }: { e: Entities; session: Session }) {
+function OpenAgent({ session }: { session: Session }) {
   const model = useModel();
+  const e = model.tree(session.id);
+  model.read(`gate:${e.rootOf(session.id)}`);
   const turn = latestTurn(e, session.id);
   const state = stateOf(e, session.id);
   const prompt = openPromptsOf(e, session.id).find((i) => i.status === "pending");
@@ -140,12 +142,13 @@ function Countdown({ deadline }: { deadline: string }) {
   return <span class="s-working num">{left > 0 ? `starts within ${roughly(left + 999)}` : "due now"}</span>;
 }
 
-function Stops({ e, rootId, turn }: { e: Entities; rootId: string; turn: Turn }) {
+function Stops({ rootId, turn }: { rootId: string; turn: Turn }) {
+  const e = useModel().tree(rootId);
   const stops = stopsUnder(e, rootId, turn.id);
   return (
     <>
       {stops.map((o) => (
-        <Stop key={o.id} e={e} operation={o} rootId={rootId} />
+        <Stop key={o.id} operation={o} rootId={rootId} />
       ))}
     </>
   );
@@ -160,7 +163,8 @@ const targetWords: Record<Target["state"], string> = {
 };
 const targetState = { requested: "submitted", acknowledged: "stopping", canceled: "canceled", interrupted: "interrupted", already_terminal: "completed" } as const;
 
-function Stop({ e, operation: o, rootId }: { e: Entities; operation: Operation; rootId: string }) {
+function Stop({ operation: o, rootId }: { operation: Operation; rootId: string }) {
+  const e = useModel().tree(rootId);
   const [all, setAll] = useState(false);
   const subject = e.sessions.get(o.agentSessionId);
   const whole = o.agentSessionId === rootId;
@@ -213,7 +217,8 @@ function Stop({ e, operation: o, rootId }: { e: Entities; operation: Operation; 
   );
 }
 
-function Used({ e, root, turn }: { e: Entities; root: Session; turn: Turn }) {
+function Used({ root, turn }: { root: Session; turn: Turn }) {
+  const e = useModel().tree(root.id);
   const whole = root.usageWithChildren;
   if (tokens(whole) === 0 && tokens(root.usage) === 0) return null;
   const agents = agentsOf(e, root.id, turn.id).length;

@@ -85,7 +85,7 @@ function RootHead({ session }: { session: Session }) {
 
 function ChildHead({ rootId, child }: { rootId: string; child: Session }) {
   const model = useModel();
-  const e = model.entities;
+  const e = model.tree(child.id);
   const path = ancestry(e, child.id).slice(0, -1);
   const turn = latestTurn(e, child.id);
   const state = stateOf(e, child.id);

@@ -96,7 +96,7 @@ export function Feed({ sessionId, depth, label, scroller, away = false }: FeedPr
   const loading = thread === undefined || thread.state === "loading";
 
   return (
-    <div class={nested ? "feed nested" : "feed"} role={nested ? "group" : "feed"} aria-label={label} aria-busy={loading}>
+    <div class={nested ? "feed nested" : "feed"}>
       {more && <Edge key={`top-${span.from}`} onReach={goEarlier} scroller={scroller} loading={loading} />}
       {thread?.error && (
         <p class="error" role="alert">
@@ -107,18 +107,20 @@ export function Feed({ sessionId, depth, label, scroller, away = false }: FeedPr
         </p>
       )}
       {loading && blocks.length === 0 && <p class="notice">Loading…</p>}
-      {blocks.slice(span.from, span.to).map((block, i) => (
-        <article
-          key={block.key}
-          class={`entry e-${block.kind}`}
-          aria-label={labelOf(block)}
-          aria-posinset={more && thread?.hasBefore ? undefined : span.from + i + 1}
-          aria-setsize={thread?.hasBefore ? -1 : blocks.length}
-          tabIndex={nested ? undefined : -1}
-        >
-          <BlockView block={block} depth={depth} />
-        </article>
-      ))}
+      <div role={nested ? "group" : "feed"} aria-label={label} aria-busy={loading}>
+        {blocks.slice(span.from, span.to).map((block, i) => (
+          <article
+            key={block.key}
+            class={`entry e-${block.kind}`}
+            aria-label={labelOf(block)}
+            aria-posinset={more && thread?.hasBefore ? undefined : span.from + i + 1}
+            aria-setsize={thread?.hasBefore ? -1 : blocks.length}
+            tabIndex={nested ? undefined : -1}
+          >
+            <BlockView block={block} depth={depth} />
+          </article>
+        ))}
+      </div>
       {span.to < blocks.length && <Edge key={`end-${span.to}`} onReach={() => setWindow(later(w, keys))} scroller={scroller} loading={false} />}
       {span.to >= blocks.length && !nested && <Ending sessionId={sessionId} />}
       {!loading && blocks.length === 0 && <p class="notice">Nothing here yet</p>}
@@ -129,7 +131,7 @@ export function Feed({ sessionId, depth, label, scroller, away = false }: FeedPr
 /** What stands below the newest row: the open questions of this session itself. */
 function Ending({ sessionId }: { sessionId: string }) {
   const model = useModel();
-  const e = model.entities;
+  const e = model.tree(sessionId);
   const turn = latestTurn(e, sessionId);
   const own = openPromptsOf(e, sessionId);
   const part = turn?.providerTurn;
@@ -199,7 +201,7 @@ function labelOf(block: Block): string {
 /** Keeps what is being read where it is while entries come and go above it. */
 function keepPlace(box: HTMLDivElement | null | undefined, change: () => void): void {
   const top = box?.getBoundingClientRect().top ?? 0;
-  const read = box && [...box.querySelectorAll(".feed-in > .feed > article")].find((a) => a.getBoundingClientRect().bottom > top);
+  const read = box && [...box.querySelectorAll(".feed-in > .feed > div > article")].find((a) => a.getBoundingClientRect().bottom > top);
   const before = read?.getBoundingClientRect().top ?? 0;
   change();
   if (!box || !read) return;

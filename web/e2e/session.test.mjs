@@ -1,0 +1,185 @@
+// The main job, as a newcomer meets it.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import * as b from "./browser.mjs";
+import { Daemon } from "./daemon.mjs";
+
+let daemon, browser, ws;
+before(async () => {
+  daemon = await new Daemon({ env: { TURNKEEPER_DEMO_SPEED: "2" } }).start();
+  browser = await b.launch();
+});
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+test("a first visit asks for a directory, and opens it", async () => {
+  const { page, context, problems } = await b.signIn(browser, daemon);
+  const field = page.getByLabel("Directory");
+  const welcome = page.getByRole("heading", { name: "What should be done?" });
+  await field.or(welcome).first().waitFor();
+  if (await field.isVisible()) {
+    await field.fill("relative/path");
+    await page.getByRole("button", { name: "Open", exact: true }).click();
+    await page.getByRole("alert").filter({ hasText: /./ }).first().waitFor();
+    await field.fill(daemon.home);
+    await page.getByLabel("Name").fill("shop");
+    await page.getByRole("button", { name: "Open", exact: true }).click();
+  }
+  await welcome.waitFor();
+  assert.match(page.url(), /\/w\/ws_/);
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("three reviewers: the root waits for its agents, a child asks, and the turn ends with the last of them", async () => {
+  [ws] = (await daemon.call("GET", "/v1/workspaces")).items;
+  const { page, context, problems } = await b.signIn(browser, daemon);
+  await page.goto(b.address(daemon, ws));
+  await page.getByRole("heading", { name: "What should be done?" }).waitFor();
+  await page.keyboard.press("n");
+  const dialog = page.getByRole("dialog", { name: "New session" });
+  await dialog.getByRole("radio", { name: /Three reviewers/ }).check();
+  await dialog.getByRole("textbox", { name: "Message" }).fill("Review the session change.");
+  await dialog.getByRole("button", { name: "Start" }).click();
+
+  const card = page.getByRole("region", { name: "Delegated to 3 agents" });
+  await card.waitFor();
+  await b.lane(page, "Security reviewer").waitFor();
+  const question = page.getByRole("region", { name: /Security reviewer asks: Run the token fuzz test/ });
+  await question.waitFor();
+  // The main agent has ended its own part; nothing says that the turn is done.
+  assert.match(await b.says(b.why(page), /Waiting for \d/), /Security reviewer needs your answer/);
+  assert.match(await page.title(), /^\(1\)/);
+  await page.getByRole("navigation", { name: "Sessions" }).getByRole("region", { name: "Needs you" }).waitFor();
+  assert.equal(await page.getByRole("navigation", { name: "Sessions" }).locator("a.row").count(), 1, "children are not in the list");
+  await card.getByText("1 needs you").waitFor();
+
+  // A lane opens to the child's own transcript, loaded then and not before.
+  const asked = [];
+  page.on("request", (r) => asked.push(r.url()));
+  await page.getByRole("button", { name: /Test reviewer/ }).first().click();
+  await page.getByRole("group", { name: "Transcript of Test reviewer" }).getByText("go test -race ./server/session").waitFor();
+  assert.ok(asked.some((u) => /\/messages\?limit=80/.test(u)));
+
+  // Reachable from the top, answered in the lane.
+  await page.getByRole("button", { name: "1 needs you" }).click();
+  await assertFocused(question);
+  await question.getByRole("button", { name: "Run it", exact: true }).click();
+  await question.waitFor({ state: "detached" });
+
+  await b.says(b.why(page), /^Completed after \d+:\d\d\. With 3 agents\.$/, 40_000);
+  await card.getByText("3 completed").waitFor();
+  assert.equal(await page.getByRole("button", { name: /^Stop/ }).count(), 0);
+  assert.doesNotMatch(await page.title(), /^\(/);
+  await page.getByRole("navigation", { name: "Sessions" }).getByRole("region", { name: "Earlier" }).waitFor();
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("nested agents stand below the agent that started them", async () => {
+  const { page, context, problems } = await b.signIn(browser, daemon);
+  const s = await b.begin(daemon, ws, "nested");
+  await page.goto(b.address(daemon, ws, s.session));
+  const planner = b.lane(page, "Planner");
+  await planner.getByRole("region", { name: /^Storage, / }).getByRole("region", { name: /^Migration check, / }).waitFor();
+  assert.equal(await page.locator(".lanes > .lane").count(), 1, "one lane at the top");
+  await b.says(b.why(page), /^Completed.*With 4 agents/, 40_000);
+
+  // Ended, they fold away; opened, the planner's own card holds them.
+  await planner.getByRole("button", { name: "2 agents of its own, all ended" }).click();
+  await planner.getByRole("region", { name: "Delegated to 2 agents" }).waitFor();
+
+  // Every child has an address of its own.
+  await planner.getByRole("link", { name: "Open Storage" }).click();
+  await page.getByRole("heading", { name: "Storage" }).waitFor();
+  await page.reload();
+  await page.getByRole("heading", { name: "Storage" }).waitFor();
+  await page.getByRole("navigation", { name: "Where this agent belongs" }).getByRole("link", { name: "Planner" }).click();
+  await page.getByRole("heading", { name: "Planner" }).waitFor();
+  await page.keyboard.press("u");
+  await page.getByRole("heading", { name: "nested" }).waitFor();
+  await page.goBack();
+  await page.getByRole("heading", { name: "Planner" }).waitFor();
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("a child that fails is shown as it is, and the root completes all the same", async () => {
+  const { page, context, problems } = await b.signIn(browser, daemon);
+  const s = await b.begin(daemon, ws, "failing-child");
+  await page.goto(b.address(daemon, ws, s.session));
+  await b.says(b.why(page), /^Completed.*Benchmarks failed\.$/, 40_000);
+  await page.getByRole("region", { name: "Benchmarks, failed" }).getByText("The model is overloaded.").first().waitFor();
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("a continuation is waited for, not mistaken for the end", async () => {
+  const { page, context } = await b.signIn(browser, daemon);
+  const s = await b.begin(daemon, ws, "continuation");
+  await page.goto(b.address(daemon, ws, s.session));
+  const seen = new Set();
+  const end = Date.now() + 40_000;
+  for (let text = ""; !/^Completed/.test(text); ) {
+    assert.ok(Date.now() < end, `never completed: ${[...seen].join(" | ")}`);
+    text = (await b.why(page).textContent()) ?? "";
+    seen.add(text.replace(/\d+/g, "n"));
+    await page.waitForTimeout(30);
+  }
+  assert.ok([...seen].some((t) => /All agents have ended\. The main agent is expected to sum up/.test(t)), [...seen].join(" | "));
+  assert.equal(await b.outcome(daemon, ws, s), "completed");
+  await context.close();
+});
+
+test("sessions are searched, renamed, pinned and deleted", async () => {
+  const { page, context, problems } = await b.signIn(browser, daemon);
+  const s = await b.begin(daemon, ws, "plain", "Look at the retry code");
+  await page.goto(b.address(daemon, ws, s.session));
+  await b.says(b.why(page), /^Completed/, 40_000);
+  await page.keyboard.press("/");
+  await page.keyboard.type("retry co");
+  const rows = page.getByRole("navigation", { name: "Sessions" }).locator("a.row");
+  await page.waitForFunction(() => document.querySelectorAll("nav a.row").length === 1);
+  await page.keyboard.press("Escape");
+  assert.ok((await rows.count()) > 1);
+
+  await page.getByRole("button", { name: "Session actions" }).click();
+  await page.getByRole("button", { name: "Rename…" }).click();
+  await page.getByLabel("Title").fill("Retry review");
+  await page.getByRole("button", { name: "Rename", exact: true }).click();
+  await page.getByRole("heading", { name: "Retry review" }).waitFor();
+
+  await page.getByRole("button", { name: "Session actions" }).click();
+  await page.getByRole("button", { name: "Delete…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("heading", { name: "What should be done?" }).waitFor();
+  assert.equal(await rows.filter({ hasText: "Retry review" }).count(), 0);
+  await page.goto(b.address(daemon, ws, s.session));
+  await page.getByText("There is no such session here.").waitFor();
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("without a cookie the page says what to do, and asks for nothing else", async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const calls = [];
+  page.on("request", (r) => calls.push(r.url()));
+  await page.goto(`${daemon.url}/`);
+  await page.getByText("turnkeeper open").first().waitFor();
+  await page.waitForTimeout(1500);
+  assert.equal(calls.filter((u) => u.includes("/v1/")).length, 0);
+  await context.close();
+});
+
+async function assertFocused(locator) {
+  const end = Date.now() + 5000;
+  while (Date.now() < end) {
+    if (await locator.evaluate((el) => el === document.activeElement)) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.fail("the question did not get the focus");
+}
