@@ -167,7 +167,7 @@ func (a *app) checkView() check {
 }
 
 func (a *app) checkBrowser() check {
-	name, _, err := a.browserCommand()
+	name, err := a.browserCommand()
 	if err != nil {
 		return check{"browser", checkWarn, err.Error(), "open the address that turnkeeper open --print gives"}
 	}

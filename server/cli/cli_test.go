@@ -274,7 +274,7 @@ func TestBrowserIsOpenedOnlyWhereThereIsADesktop(t *testing.T) {
 		{map[string]string{"BROWSER": "/opt/my-browser"}, "/opt/my-browser"},
 	} {
 		a := &app{env: func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }}
-		if name, _, err := a.browserCommand(); name != tt.want || (err == nil) != (tt.want != "") {
+		if name, err := a.browserCommand(); name != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%v: %q, %v", tt.env, name, err)
 		}
 	}

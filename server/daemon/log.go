@@ -31,7 +31,7 @@ func newLogger(path string, console io.Writer, level string, secrets func() []st
 	if err != nil {
 		return nil, nil, err
 	}
-	clean := func(groups []string, a slog.Attr) slog.Attr { return redact(a, secrets()) }
+	clean := func(_ []string, a slog.Attr) slog.Attr { return redact(a, secrets()) }
 	handlers := []slog.Handler{slog.NewJSONHandler(file, &slog.HandlerOptions{Level: min, ReplaceAttr: clean})}
 	if console != nil {
 		handlers = append(handlers, slog.NewTextHandler(console, &slog.HandlerOptions{
