@@ -39,11 +39,15 @@ func start(t *testing.T, role string, change ...func(*Config)) *Process {
 
 func patient(c *Config) { c.StdinGrace, c.TermGrace = time.Minute, time.Minute }
 
-// ready waits for the child's first line and returns the pid it names, if any.
+// ready waits for the child's first line and returns the pid it names, if any. A chatty
+// descendant may have been faster.
 func ready(t *testing.T, p *Process) (pid int, rest *bufio.Reader) {
 	t.Helper()
 	r := bufio.NewReader(p.Stdout())
 	line, err := r.ReadString('\n')
+	for err == nil && strings.HasPrefix(line, "y") {
+		line, err = r.ReadString('\n')
+	}
 	if err != nil || !strings.HasPrefix(line, "ready") {
 		t.Fatalf("child said %q, %v", line, err)
 	}
