@@ -39,15 +39,15 @@ func checkToken(c *config.Config) check {
 	if c.Token != "" {
 		return check{"token", checkOK, "from " + c.Origin("token").String(), ""}
 	}
+	if err := c.CheckExposure(); err != nil {
+		return check{"token", checkFail, oneLine(err.Error()), "set " + config.EnvToken}
+	}
 	_, err := daemon.ReadToken(c.TokenFile())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return check{"token", checkOK, "none yet; the first start makes one", ""}
 	case err != nil:
 		return check{"token", checkFail, oneLine(err.Error()), "turnkeeper token --rotate"}
-	}
-	if err := c.CheckExposure(); err != nil {
-		return check{"token", checkFail, oneLine(err.Error()), "set TURNKEEPER_TOKEN"}
 	}
 	return check{"token", checkOK, c.TokenFile(), ""}
 }
