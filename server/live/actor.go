@@ -89,6 +89,33 @@ func (a *actor) start(ctx context.Context, in provider.Input) error {
 	return nil
 }
 
+// watch opens a runtime and gives it nothing.
+func (a *actor) watch(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := a.acquire(ctx); err != nil {
+		return err
+	}
+	defer a.release()
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return gone()
+	}
+	// It stands among the starts under no turn, so that closing the session ends it.
+	st := &starting{opening: true, cancel: cancel, done: make(chan struct{})}
+	a.starts[""] = st
+	a.mu.Unlock()
+	defer a.leave("", st)
+	if _, err := a.ensure(ctx, ""); err != nil {
+		if err := a.givenUp(ctx); err != nil {
+			return err
+		}
+		return coded(err)
+	}
+	return nil
+}
+
 // enter registers a Start, so that a cancel finds it from here on.
 func (a *actor) enter(in provider.Input, cancel context.CancelCauseFunc) (*starting, error) {
 	a.mu.Lock()

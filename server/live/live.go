@@ -115,6 +115,17 @@ func (l *Live) Start(ctx context.Context, session agent.Session, in provider.Inp
 	}
 }
 
+// Watch opens or resumes the session's runtime without giving it anything: what the
+// provider does there by itself, work for a goal for one, is then seen as it happens. It
+// is harmless where one is open.
+func (l *Live) Watch(ctx context.Context, session agent.Session) error {
+	a, err := l.actorFor(session)
+	if err != nil {
+		return err
+	}
+	return a.watch(ctx)
+}
+
 // Guide adds a person's message to the open root turn, after whatever Start is still
 // doing. CodeProviderGone if no runtime is open.
 func (l *Live) Guide(ctx context.Context, root agent.SessionID, in provider.Input) error {

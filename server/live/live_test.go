@@ -34,6 +34,45 @@ func TestStartOpensOnceAndKeepsTheRuntime(t *testing.T) {
 	})
 }
 
+// A runtime can be opened to be watched: what the provider begins there by itself is a
+// root turn of its own.
+func TestWatchOpensWithoutAMessage(t *testing.T) {
+	inBubble(t, live.Options{}, func(t *testing.T, w *world) {
+		s := w.root()
+		for range 2 {
+			if err := w.live.Watch(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w.adapter.opens() != 1 {
+			t.Fatalf("%d opens", w.adapter.opens())
+		}
+		applied, err := w.adapter.runtime(0).sink.Apply(agent.ProviderTurnStarted{Session: s.ID, Key: "goal"})
+		if err != nil || w.turn(applied.Turn).Trigger != agent.TriggerProvider || w.turn(applied.Turn).Phase != agent.PhaseRunning {
+			t.Errorf("turn %+v, %v", w.turn(applied.Turn), err)
+		}
+	})
+}
+
+func TestWatchThatIsClosedWhileItOpens(t *testing.T) {
+	inBubble(t, live.Options{}, func(t *testing.T, w *world) {
+		w.adapter.open = func(ctx context.Context, _ provider.OpenParams, _ provider.Sink) (provider.Runtime, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		s := w.root()
+		watched := make(chan error, 1)
+		go func() { watched <- w.live.Watch(t.Context(), s) }()
+		synctest.Wait()
+		if err := w.live.CloseSession(t.Context(), s.ID); err != nil {
+			t.Error(err)
+		}
+		if err := <-watched; code(err) != agent.CodeDaemonStopping || w.live.Open(s.ID) {
+			t.Errorf("Watch = %v, open %v", err, w.live.Open(s.ID))
+		}
+	})
+}
+
 func TestOpenFailureEndsTheTurnAsFailed(t *testing.T) {
 	inBubble(t, live.Options{}, func(t *testing.T, w *world) {
 		w.adapter.open = func(context.Context, provider.OpenParams, provider.Sink) (provider.Runtime, error) {

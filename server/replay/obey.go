@@ -21,6 +21,8 @@ func (e *engine) obey(at int, in intent) error {
 	case wantsNothing:
 	case wantsOpen:
 		return e.openRoot(in)
+	case wantsWatch:
+		e.watch(in)
 	case wantsSend, wantsGuide:
 		var given bool
 		if given, err = e.send(at, in); !given {
@@ -51,6 +53,20 @@ func (e *engine) openRoot(in intent) error {
 	}
 	e.roots[in.thread] = sub.Session.ID
 	return nil
+}
+
+// watch opens a conversation that may have turns which nobody sends a message for. It
+// does not wait: the answers that it needs may be lines to come.
+func (e *engine) watch(in intent) {
+	root, ok := e.sessionOf(in.thread)
+	if !ok {
+		return
+	}
+	e.still.work(1)
+	go func() {
+		defer e.still.work(-1)
+		_ = e.live.Watch(e.ctx, root) // without a runtime nothing is seen, and the end shows it
+	}()
 }
 
 // sessionOf finds the session of a conversation, root or child.

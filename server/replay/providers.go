@@ -50,6 +50,7 @@ type intentKind string
 const (
 	wantsNothing intentKind = ""
 	wantsOpen    intentKind = "open"
+	wantsWatch   intentKind = "watch" // nothing, but the provider may begin turns by itself
 	wantsSend    intentKind = "send"  // a message, wherever it goes
 	wantsGuide   intentKind = "guide" // a message into the turn that runs
 	wantsCancel  intentKind = "cancel"
@@ -90,7 +91,7 @@ func (d *codexDialect) skip(at int)                      { d.play.Skip(at) }
 func (d *codexDialect) read(at int, msg json.RawMessage) intent {
 	i := d.play.Intent(at, msg)
 	kind := map[codex.IntentKind]intentKind{
-		codex.IntentOpen: wantsOpen, codex.IntentStart: wantsSend, codex.IntentSteer: wantsGuide,
+		codex.IntentOpen: wantsOpen, codex.IntentWatch: wantsWatch, codex.IntentStart: wantsSend, codex.IntentSteer: wantsGuide,
 		codex.IntentCancel: wantsCancel, codex.IntentAnswer: wantsAnswer, codex.IntentDelete: wantsDelete,
 	}[i.Kind]
 	return intent{kind: kind, thread: i.ThreadID, native: i.TurnID, text: i.Text, model: i.Model, call: i.CallID, response: i.Response}

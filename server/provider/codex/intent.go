@@ -14,6 +14,7 @@ type IntentKind string
 const (
 	IntentNone   IntentKind = ""
 	IntentOpen   IntentKind = "open"   // a conversation is begun or resumed
+	IntentWatch  IntentKind = "watch"  // the server is given cause to begin turns by itself
 	IntentStart  IntentKind = "start"  // a message
 	IntentSteer  IntentKind = "steer"  // a message into the turn that runs
 	IntentCancel IntentKind = "cancel" // of a turn of a thread
@@ -53,6 +54,8 @@ func (p *Playback) Intent(at int, raw json.RawMessage) Intent {
 		if in.Text == "" {
 			return Intent{}
 		}
+	case "thread/goal/set":
+		in.Kind = IntentWatch
 	case methodTurnInterrupt:
 		in.Kind = IntentCancel
 	case "thread/delete":
