@@ -69,3 +69,12 @@ export async function outcome(daemon, ws, { session, turn }) {
   const t = await daemon.call("GET", `/v1/workspaces/${ws.id}/agent-sessions/${session}/turns/${turn}`);
   return t.outcome ?? t.phase;
 }
+
+/** Waits until something is so. */
+export async function until(so, timeout = 60_000) {
+  const end = Date.now() + timeout;
+  while (!(await so())) {
+    if (Date.now() > end) throw new Error("it did not become so in time");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

@@ -1,5 +1,6 @@
 // @vitest-environment happy-dom
 import { describe, expect, it } from "vitest";
+import { colour, spans } from "../src/lib/highlight";
 import { renderMarkdown, splitBlocks } from "../src/lib/markdown";
 
 const html = (text: string) => renderMarkdown(text).trim();
@@ -47,5 +48,29 @@ describe("markdown", () => {
   it("cuts streaming text at blank lines outside fences", () => {
     expect(splitBlocks("one\n\n```go\na\n\nb\n```\n\ntwo")).toEqual(["one", "```go\na\n\nb\n```", "two"]);
     expect(splitBlocks("```\nopen\n\nstill")).toEqual(["```\nopen\n\nstill"]);
+  });
+});
+
+describe("colours", () => {
+  it("builds spans and text, whatever the code says", () => {
+    const box = document.createElement("pre");
+    box.append(spans('<span class="hljs-keyword">if</span> a &lt; b &amp;&amp; <span class="x"><span class="y">&quot;&lt;img src=x&gt;&quot;</span></span>'));
+    expect(box.textContent).toBe('if a < b && "<img src=x>"');
+    expect(box.querySelectorAll("span").length).toBe(3);
+    expect(box.querySelector("img")).toBeNull();
+  });
+
+  it("colours a known language and leaves another alone", () => {
+    const code = document.createElement("code");
+    code.className = "language-go";
+    code.textContent = "func main() {}";
+    colour(code);
+    expect(code.querySelector(".hljs-keyword")?.textContent).toBe("func");
+    expect(code.textContent).toBe("func main() {}");
+    const other = document.createElement("code");
+    other.className = "language-klingon";
+    other.textContent = "Qapla'";
+    colour(other);
+    expect(other.innerHTML).toBe("Qapla'");
   });
 });

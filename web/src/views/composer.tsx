@@ -6,6 +6,7 @@ import type { Session } from "../data/model";
 import { words } from "../data/api";
 import { isLive, latestTurn } from "../data/select";
 import { freshId } from "../lib/id";
+import { narrow } from "../lib/media";
 import { Icon } from "../ui/icon";
 import { draftOf } from "./drafts";
 import { useModel } from "./model";
@@ -81,7 +82,7 @@ export function Composer({ rootId }: { rootId: string }) {
           rows={1}
           aria-label={placeholder}
           aria-describedby={blocked ? "composer-why" : undefined}
-          placeholder={placeholder}
+          placeholder={narrow.value ? placeholder.replace(/;.*/, "") : placeholder}
           value={draft.value}
           onInput={(event) => (draft.value = event.currentTarget.value)}
           onKeyDown={(event) => {

@@ -13,7 +13,7 @@ import { Delegation } from "./delegation";
 import { AnsweredLine, QuestionCard } from "./interaction";
 import { MessageView } from "./message";
 import { useModel } from "./model";
-import { earlier, hold, later, spanOf, type Window } from "./window";
+import { earlier, hold, later, spanOf, type Span, type Window } from "./window";
 
 /** The scrolling transcript of the page. */
 export function Transcript({ sessionId }: { sessionId: string }) {
@@ -85,7 +85,9 @@ export function Feed({ sessionId, depth, label, scroller, away = false }: FeedPr
   useEffect(() => void model.sync.peek()?.openThread(sessionId), [sessionId]);
   useEffect(() => setWindow((old) => (away ? hold(old, keys) : {})), [away, sessionId]);
 
+  const mark = usePlace(scroller, span);
   const goEarlier = () => {
+    mark();
     if (span.from > 0) setWindow(earlier(w, keys));
     else if (thread?.hasBefore && thread.state === "loaded") {
       setWindow(hold(w, keys));
@@ -121,7 +123,7 @@ export function Feed({ sessionId, depth, label, scroller, away = false }: FeedPr
           </article>
         ))}
       </div>
-      {span.to < blocks.length && <Edge key={`end-${span.to}`} onReach={() => setWindow(later(w, keys))} scroller={scroller} loading={false} />}
+      {span.to < blocks.length && <Edge key={`end-${span.to}`} onReach={() => (mark(), setWindow(later(w, keys)))} scroller={scroller} loading={false} />}
       {span.to >= blocks.length && !nested && <Ending sessionId={sessionId} />}
       {!loading && blocks.length === 0 && <p class="notice">Nothing here yet</p>}
     </div>
@@ -198,23 +200,33 @@ function labelOf(block: Block): string {
   }
 }
 
-/** Keeps what is being read where it is while entries come and go above it. */
-function keepPlace(box: HTMLDivElement | null | undefined, change: () => void): void {
-  const top = box?.getBoundingClientRect().top ?? 0;
-  const read = box && [...box.querySelectorAll(".feed-in > .feed > div > article")].find((a) => a.getBoundingClientRect().bottom > top);
-  const before = read?.getBoundingClientRect().top ?? 0;
-  change();
-  if (!box || !read) return;
-  requestAnimationFrame(() => {
-    if (read.isConnected) box.scrollTop += read.getBoundingClientRect().top - before;
+/**
+ * Keeps what is being read where it is while entries come and go around it. Call the
+ * returned function before the change; the place is restored before it is painted.
+ */
+function usePlace(scroller: FeedProps["scroller"], span: Span): () => void {
+  const marked = useRef<{ read: Element; top: number; from: number; to: number } | undefined>(undefined);
+  useLayoutEffect(() => {
+    const m = marked.current;
+    const box = scroller?.current;
+    if (!m || !box || (m.from === span.from && m.to === span.to)) return;
+    marked.current = undefined;
+    if (m.read.isConnected) box.scrollTop += m.read.getBoundingClientRect().top - m.top;
   });
+  return () => {
+    const box = scroller?.current;
+    if (!box) return;
+    const edge = box.getBoundingClientRect().top;
+    const read = [...box.querySelectorAll(".feed-in > .feed > div > article")].find((a) => a.getBoundingClientRect().bottom > edge);
+    marked.current = read && { read, top: read.getBoundingClientRect().top, ...span };
+  };
 }
 
 /** The edge of what is shown: loads more when it comes into sight, or at a click. */
 function Edge(props: { onReach: () => void; scroller: FeedProps["scroller"]; loading: boolean }) {
   const ref = useRef<HTMLButtonElement>(null);
   const reach = useRef(props.onReach);
-  reach.current = () => keepPlace(props.scroller?.current, props.onReach);
+  reach.current = props.onReach;
   useEffect(() => {
     if (!props.scroller) return;
     const observer = new IntersectionObserver(
