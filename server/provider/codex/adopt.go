@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -15,11 +14,7 @@ type edge struct {
 	parentTurn *turn
 	call       agent.CallID
 	child      string // thread id
-	title      string
-	prompt     string
-	model      string
-	agentType  string
-	agentPath  string
+	naming
 }
 
 // spawned registers the child that an edge names. The same edge again is harmless.
@@ -27,6 +22,9 @@ type edge struct {
 func (r *runtime) spawned(e edge) agent.SessionID {
 	t := r.byID[e.child]
 	if t != nil && t.state != threadHeld {
+		if t.owned() && t != r.root {
+			r.learn(t, e.naming) // it may have been adopted under a lesser name
+		}
 		return t.session // known, or shut ("")
 	}
 	if t == nil {
@@ -39,11 +37,12 @@ func (r *runtime) spawned(e edge) agent.SessionID {
 		r.shut(t, "")
 		return ""
 	}
+	title, rank := e.title()
 	child := agent.ChildStarted{
 		Session: r.mint.Session(), Turn: r.mint.Turn(),
 		Parent: e.parent.session, ParentTurn: e.parentTurn.id, Call: e.call,
-		Title: e.title, Prompt: e.prompt, AgentType: e.agentType, Model: e.model,
-		Handles: agent.Handles{ThreadID: e.child, AgentPath: e.agentPath},
+		Title: title, Prompt: e.prompt, AgentType: e.agentType(), Model: e.model,
+		Handles: agent.Handles{ThreadID: e.child, AgentPath: e.path},
 	}
 	applied, ok := r.apply(child)
 	if !ok {
@@ -54,7 +53,7 @@ func (r *runtime) spawned(e edge) agent.SessionID {
 		return ""
 	}
 	r.own(e.child, child.Session)
-	t.pending = &turn{id: child.Turn}
+	t.pending, t.titled = &turn{id: child.Turn}, rank
 	return child.Session
 }
 
@@ -153,12 +152,8 @@ func (r *runtime) adoptAs(t *thread) {
 		r.resumeRoot()
 		return
 	}
-	spawn := t.read.spawn().SubAgent.ThreadSpawn
-	e := edge{
-		parent: parent, parentTurn: under, child: t.id,
-		title: cmp.Or(titleOf(t.read.Preview), pathName(spawn.AgentPath), t.read.AgentNickname), prompt: t.read.Preview,
-		agentType: cmp.Or(t.read.AgentRole, spawn.AgentRole), agentPath: spawn.AgentPath,
-	}
+	e := edge{parent: parent, parentTurn: under, child: t.id, naming: t.read.naming()}
+	t.lookedUp = true
 	if i := openSpawn(under, t.read.Preview); i != nil {
 		e.call = i.call
 	}

@@ -14,8 +14,9 @@
 //
 //   - runtime.go: the lock, requests with bounds, the end of the process
 //   - threads.go, adopt.go: whose a thread is; frames that come before their owner
+//   - names.go: what a child is called
 //   - turns.go: provider turns of the root thread, turns of child threads
-//   - items.go, toolcalls.go, streams.go: items become messages
+//   - items.go, toolcalls.go: items become messages
 //   - interact.go: approvals and questions
 //   - guide.go: start and steer
 //   - cancel.go: interrupts and what confirms them

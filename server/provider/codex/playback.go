@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -78,9 +79,39 @@ func NewPlayback(lines []Recorded, idle func(bool)) *Playback {
 					p.reads[c.thread] = m.Result
 				}
 			}
+		case line.Dir == "in":
+			p.noteSpawn(m, line.Msg)
 		}
 	}
 	return p
+}
+
+// noteSpawn keeps what thread/read would say of a child that the recorded client never
+// asked about: the child was there, and its spawn tells its parent and its task.
+func (p *Playback) noteSpawn(m message, raw json.RawMessage) {
+	var line struct{ Params itemParams }
+	if !strings.HasPrefix(m.Method, "item/") || json.Unmarshal(raw, &line) != nil {
+		return
+	}
+	it := line.Params.Item
+	children := it.ReceiverThreadIDs
+	if it.Type == itemActivity && it.Kind == activityStarted {
+		children = []string{it.AgentThreadID}
+	} else if it.Type != itemCollab || it.Tool != toolSpawnAgent {
+		return
+	}
+	var source any = "unknown"
+	if it.AgentPath != "" {
+		source = map[string]any{"subAgent": map[string]any{"thread_spawn": map[string]any{"agent_path": it.AgentPath}}}
+	}
+	for _, child := range children {
+		if p.reads[child] != nil {
+			continue
+		}
+		p.reads[child], _ = json.Marshal(map[string]any{"thread": map[string]any{
+			"id": child, "parentThreadId": m.Params.ThreadID, "preview": it.Prompt, "source": source,
+		}})
+	}
 }
 
 // message is any line, as far as a replay looks.

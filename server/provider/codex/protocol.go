@@ -73,6 +73,7 @@ type threadInfo struct {
 	Preview        string          `json:"preview"`
 	AgentNickname  string          `json:"agentNickname"`
 	AgentRole      string          `json:"agentRole"`
+	Model          string          `json:"model"`
 	Source         json.RawMessage `json:"source"` // a word, or {"subAgent":{"thread_spawn":{…}}}
 }
 

@@ -37,6 +37,9 @@ type thread struct {
 	paused  bool // owned, but its frames wait for something else
 	dropped int  // frames that did not fit
 
+	titled   titleRank // of a child: what its title is made of
+	lookedUp bool      // of a child: thread/read was asked for its names
+
 	rootTurn string // held: the provider root turn that its turn names
 	adopting bool
 	read     *threadInfo // held: what thread/read said
@@ -107,6 +110,7 @@ func (r *runtime) remember(m agent.Remembered) {
 			continue
 		}
 		t := r.own(c.Handles.ThreadID, c.ID)
+		t.titled, t.lookedUp = rememberedRank(c), c.AgentType != ""
 		if last := c.LatestTurn; last != nil && last.NativeID != "" {
 			t.add(last.NativeID, &turn{id: last.ID, begun: true, ended: true})
 		}

@@ -31,8 +31,7 @@ func (r *runtime) collabCall(t *thread, u *turn, it *threadItem, done bool) {
 	}
 	for _, child := range it.ReceiverThreadIDs {
 		m.ChildSessionID = r.spawned(edge{
-			parent: t, parentTurn: u, call: i.call, child: child,
-			title: titleOf(it.Prompt), prompt: it.Prompt, model: it.Model,
+			parent: t, parentTurn: u, call: i.call, child: child, naming: naming{prompt: it.Prompt, model: it.Model},
 		})
 		i.child = child
 		m.Output = ""
@@ -56,8 +55,7 @@ func (r *runtime) activity(t *thread, u *turn, it *threadItem) {
 		}
 		i.spawn, i.child = true, it.AgentThreadID
 		session := r.spawned(edge{
-			parent: t, parentTurn: u, call: i.call, child: it.AgentThreadID,
-			title: pathName(it.AgentPath), model: it.Model, agentPath: it.AgentPath,
+			parent: t, parentTurn: u, call: i.call, child: it.AgentThreadID, naming: naming{path: it.AgentPath, model: it.Model},
 		})
 		r.putCall(t, u, i, agent.Message{
 			Name: toolSpawnAgent, Title: "Start agent " + pathName(it.AgentPath), Input: it.AgentPath,
@@ -156,7 +154,7 @@ const titleLength = 120
 // titleOf is the first line of a prompt.
 func titleOf(prompt string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
-	return bounded(line, titleLength)
+	return bounded(strings.TrimSpace(line), titleLength)
 }
 
 func collabTitle(it *threadItem) string {

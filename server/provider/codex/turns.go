@@ -146,7 +146,9 @@ func (r *runtime) childTurnStarted(t *thread, f frame) {
 	}
 	if u.dropped || u.closed {
 		r.stopOrphan(t.id, u.native)
+		return
 	}
+	r.lookUp(t)
 }
 
 // turnCompleted handles the terminal of one exact turn.
