@@ -20,6 +20,7 @@ export function Transcript({ sessionId }: { sessionId: string }) {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
+  const whole = useRef(true); // the newest entry is among those shown
   const [away, setAway] = useState(false);
 
   useLayoutEffect(() => {
@@ -28,7 +29,7 @@ export function Transcript({ sessionId }: { sessionId: string }) {
       if (stuck.current) box.scrollTop = box.scrollHeight;
     };
     const watch = () => {
-      stuck.current = box.scrollHeight - box.scrollTop - box.clientHeight < 48;
+      stuck.current = whole.current && box.scrollHeight - box.scrollTop - box.clientHeight < 48;
       setAway(!stuck.current);
     };
     const observer = new ResizeObserver(follow);
@@ -52,7 +53,7 @@ export function Transcript({ sessionId }: { sessionId: string }) {
   return (
     <div class="scroll" ref={scroller}>
       <div class="feed-in" ref={content}>
-        <Feed sessionId={sessionId} depth={0} label="Transcript" scroller={scroller} away={away} />
+        <Feed sessionId={sessionId} depth={0} label="Transcript" scroller={scroller} away={away} whole={whole} />
       </div>
       {away && (
         <button type="button" class="newest" onClick={toNewest}>
@@ -69,9 +70,10 @@ interface FeedProps {
   label: string;
   scroller?: { current: HTMLDivElement | null };
   away?: boolean;
+  whole?: { current: boolean };
 }
 
-export function Feed({ sessionId, depth, label, scroller, away = false }: FeedProps) {
+export function Feed({ sessionId, depth, label, scroller, away = false, whole }: FeedProps) {
   const model = useModel();
   const root = model.sync.value!.entities.rootOf(sessionId);
   const e = model.read(`thread:${sessionId}`, `tree:${root}`);
@@ -83,7 +85,10 @@ export function Feed({ sessionId, depth, label, scroller, away = false }: FeedPr
   const nested = depth > 0;
 
   useEffect(() => void model.sync.peek()?.openThread(sessionId), [sessionId]);
-  useEffect(() => setWindow((old) => (away ? hold(old, keys) : {})), [away, sessionId]);
+  useLayoutEffect(() => setWindow((old) => (away ? hold(old, keys) : {})), [away, sessionId]);
+  useLayoutEffect(() => {
+    if (whole) whole.current = span.to >= blocks.length;
+  });
 
   const mark = usePlace(scroller, span);
   const goEarlier = () => {
