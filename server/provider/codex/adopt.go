@@ -212,10 +212,14 @@ func (r *runtime) holdRootFor(native string) bool {
 }
 
 // resumeRoot goes on with the root thread's frames.
-func (r *runtime) resumeRoot() {
-	if r.root.paused && r.root.pending == nil {
-		r.root.paused = false
-		r.release(r.root)
+func (r *runtime) resumeRoot() { r.resume(r.root) }
+
+// resume goes on with the frames of a paused thread. Whatever else still holds them up
+// pauses it again.
+func (r *runtime) resume(t *thread) {
+	if t.paused && (t != r.root || t.pending == nil) {
+		t.paused = false
+		r.release(t)
 	}
 }
 
@@ -229,6 +233,9 @@ func (r *runtime) stopAdoption(t *thread) {
 func (r *runtime) stopTimers() {
 	for _, t := range r.byID {
 		r.stopAdoption(t)
+		if t.stopSummon != nil {
+			t.stopSummon()
+		}
 	}
 }
 

@@ -15,6 +15,7 @@
 //   - runtime.go: the lock, requests with bounds, the end of the process
 //   - threads.go, adopt.go: whose a thread is; frames that come before their owner
 //   - names.go: what a child is called
+//   - summon.go: an idle child that is given another task
 //   - turns.go: provider turns of the root thread, turns of child threads
 //   - items.go, toolcalls.go: items become messages
 //   - interact.go: approvals and questions

@@ -233,11 +233,14 @@ const (
 	itemCompaction   = "contextCompaction"
 )
 
-// Tools of a collabAgentToolCall and kinds of a subAgentActivity that mean a spawn.
+// Tools of a collabAgentToolCall and kinds of a subAgentActivity that mean something for
+// whose a thread is, and statuses of items and turns.
 const (
 	toolSpawnAgent        = "spawnAgent"
+	toolSendInput         = "sendInput"
 	activityStarted       = "started"
 	activityCompleted     = "completed"
+	activityInteracted    = "interacted"
 	statusInProgress      = "inProgress"
 	statusCompleted       = "completed"
 	statusFailed          = "failed"

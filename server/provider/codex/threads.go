@@ -40,6 +40,10 @@ type thread struct {
 	titled   titleRank // of a child: what its title is made of
 	lookedUp bool      // of a child: thread/read was asked for its names
 
+	summoned   *turn // the turn that asked this idle child to work again
+	summonedOn *thread
+	stopSummon func() bool
+
 	rootTurn string // held: the provider root turn that its turn names
 	adopting bool
 	read     *threadInfo // held: what thread/read said

@@ -21,6 +21,11 @@ func (r *runtime) collabCall(t *thread, u *turn, it *threadItem, done bool) {
 		Output: boundedOutput(stateText(it.AgentsStates)), Status: callStatus(it.Status, done),
 	}
 	if it.Tool != toolSpawnAgent {
+		if it.Tool == toolSendInput && done && it.Status == statusCompleted && !i.ended {
+			for _, child := range it.ReceiverThreadIDs {
+				r.summon(t, u, child)
+			}
+		}
 		r.putCall(t, u, i, m)
 		return
 	}
@@ -65,6 +70,9 @@ func (r *runtime) activity(t *thread, u *turn, it *threadItem) {
 	default: // interacted, interrupted: the call has been made, there is no more to it
 		i := u.entry(it.ID, agent.RoleTool, agent.MessageToolCall)
 		if !i.ended {
+			if it.Kind == activityInteracted {
+				r.summon(t, u, it.AgentThreadID)
+			}
 			r.putItem(t, u, i, agent.Message{
 				Name: it.Kind, Title: activityTitle(it), Input: it.AgentPath, Status: agent.MessageCompleted,
 			})
@@ -166,7 +174,7 @@ func collabTitle(it *threadItem) string {
 			return fmt.Sprintf("Wait for %d agents", n)
 		}
 		return "Wait for an agent"
-	case "sendInput":
+	case toolSendInput:
 		return bounded("Message to an agent: "+titleOf(it.Prompt), titleLength)
 	case "closeAgent":
 		return "Close an agent"
@@ -179,7 +187,7 @@ func collabTitle(it *threadItem) string {
 func activityTitle(it *threadItem) string {
 	name := pathName(it.AgentPath)
 	switch it.Kind {
-	case "interacted":
+	case activityInteracted:
 		return "Message to agent " + name
 	case "interrupted":
 		return "Interrupt agent " + name

@@ -135,6 +135,9 @@ func (r *runtime) childTurnStarted(t *thread, f frame) {
 	}
 	t.pending = nil
 	t.add(f.Turn.ID, u)
+	if t.summoned != nil {
+		defer r.answerSummons(t)
+	}
 	u.begun, u.base = true, t.total
 	t.active = u
 	if !u.dropped {
@@ -171,9 +174,9 @@ func (r *runtime) turnCompleted(t *thread, f frame) {
 		r.diagnose(provider.Late, f.method, t.id)
 		return
 	}
-	if t == r.root && r.holdRootFor(u.native) {
-		r.root.paused = true
-		r.root.held = append([]frame{f}, r.root.held...)
+	if t == r.root && r.holdRootFor(u.native) || r.holdFor(u) {
+		t.paused = true
+		t.held = append([]frame{f}, t.held...)
 		return
 	}
 	outcome, err := r.outcomeOf(u, f.Turn)
