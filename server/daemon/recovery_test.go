@@ -13,7 +13,6 @@ import (
 // Killed at any moment, again and again on one directory: what a client was told is in the
 // log afterwards as it was told, and nothing is left that runs.
 func TestRecovery(t *testing.T) {
-	const kills = 100
 	home := t.TempDir()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
