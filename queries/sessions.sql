@@ -15,36 +15,25 @@ VALUES (@pk, @id, @workspace, @workspace_id, @kind, @root, @parent, @parent_id, 
     @root_id, @root_turn_id, @provider, @title, @titled, @cwd, @model, @agent_type, @prompt, @permission_mode, @scenario, @handles,
     @capabilities, @latest_turn, @created_at, @updated_at);
 
--- name: AdjustSession :one
--- Counters move by a difference, so that the row need not be read first. updated_at is not
--- here: it is indexed, and a counter must not cost a page of that index.
-UPDATE sessions SET
-    pending = pending + @pending,
-    active_children = active_children + @active,
-    latest_turn = CASE WHEN CAST(@latest_turn AS INTEGER) > 0 THEN CAST(@latest_turn AS INTEGER) ELSE latest_turn END
-WHERE pk = @pk
-RETURNING *;
+-- name: CountSession :exec
+-- updated_at is not here: it is indexed, and a counter must not cost a page of that index.
+UPDATE sessions SET pending = @pending, latest_turn = @latest_turn WHERE pk = @pk;
 
--- name: AdjustAndTouchSession :one
-UPDATE sessions SET
-    pending = pending + @pending,
-    active_children = active_children + @active,
-    latest_turn = CASE WHEN CAST(@latest_turn AS INTEGER) > 0 THEN CAST(@latest_turn AS INTEGER) ELSE latest_turn END,
+-- name: CountAndTouchSession :exec
+UPDATE sessions SET pending = @pending, latest_turn = @latest_turn,
     updated_at = @updated_at
-WHERE pk = @pk
-RETURNING *;
+WHERE pk = @pk;
 
--- name: DescribeSession :one
+-- name: DescribeSession :exec
 UPDATE sessions SET title = @title, model = @model, agent_type = @agent_type, prompt = @prompt,
     provider_session_id = @provider_session_id, handles = @handles, capabilities = @capabilities
-WHERE pk = @pk
-RETURNING *;
+WHERE pk = @pk;
 
--- name: RenameSession :one
-UPDATE sessions SET title = @title, titled = @titled, pinned = @pinned, updated_at = @updated_at WHERE pk = @pk RETURNING *;
+-- name: RenameSession :exec
+UPDATE sessions SET title = @title, titled = @titled, pinned = @pinned, updated_at = @updated_at WHERE pk = @pk;
 
--- name: SetSessionUsage :one
-UPDATE sessions SET own_usage = @own_usage, tree_usage = @tree_usage WHERE pk = @pk RETURNING *;
+-- name: SetSessionUsage :exec
+UPDATE sessions SET own_usage = @own_usage, tree_usage = @tree_usage WHERE pk = @pk;
 
 -- name: InsertAliases :exec
 INSERT INTO session_aliases (root, kind, value, session)
@@ -57,7 +46,7 @@ SELECT c.ancestor, CAST(@child AS INTEGER), c.depth + 1 FROM session_closure c W
 UNION ALL SELECT CAST(@parent AS INTEGER), CAST(@child AS INTEGER), 1;
 
 -- name: AncestorsBelowRoot :many
-SELECT s.* FROM session_closure c CROSS JOIN sessions s ON s.pk = c.ancestor WHERE c.descendant = @session;
+SELECT s.id FROM session_closure c CROSS JOIN sessions s ON s.pk = c.ancestor WHERE c.descendant = @session;
 
 -- name: TreeBelowRoot :many
 SELECT sqlc.embed(s), sqlc.embed(t)
@@ -79,7 +68,7 @@ SELECT s.pk, s.id FROM session_closure c CROSS JOIN sessions s ON s.pk = c.desce
 WHERE c.ancestor = @ancestor AND s.deleted_at = 0 ORDER BY c.descendant;
 
 -- name: TombstoneSessions :exec
-UPDATE sessions SET deleted_at = CAST(@deleted_at AS INTEGER), pending = 0, active_children = 0, latest_turn = 0
+UPDATE sessions SET deleted_at = CAST(@deleted_at AS INTEGER), pending = 0, latest_turn = 0
 WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT)));
 
 -- name: RootsOfWorkspace :many

@@ -1,3 +1,7 @@
+-- Parameters that meet an index are CAST: where somebody has run ANALYZE, SQLite would else
+-- compile the statement again for each new value (its SQLITE_ENABLE_STAT4), at twenty times
+-- the price of running it.
+
 -- name: MaxTurnKey :one
 SELECT CAST(coalesce(max(pk), 0) AS INTEGER) AS pk FROM turns;
 
@@ -21,19 +25,24 @@ SELECT sqlc.embed(turns),
 FROM turns WHERE turns.pk = @pk;
 
 -- name: HasLiveBelow :one
-SELECT EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = @root_turn AND c.phase <> 'settled' AND c.is_root = 0) AS live;
+SELECT EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = CAST(@root_turn AS INTEGER) AND c.phase <> 'settled' AND c.is_root = 0) AS live;
 
--- name: HasOpenMessages :one
-SELECT EXISTS (SELECT 1 FROM messages m WHERE m.turn = @turn AND m.status IN ('pending', 'streaming')) AS has_open;
+-- name: CountLiveBelow :one
+SELECT count(*) FROM turns WHERE root_turn = CAST(@root_turn AS INTEGER) AND phase <> 'settled' AND is_root = 0;
+
+-- name: CountLiveBelowEach :many
+SELECT root_turn, count(*) AS live FROM turns
+WHERE root_turn IN (SELECT value FROM json_each(CAST(@root_turns AS TEXT))) AND phase <> 'settled' AND is_root = 0
+GROUP BY root_turn;
 
 -- name: LiveRootTurn :one
-SELECT * FROM turns WHERE session = @session AND phase <> 'settled' AND is_root = 1;
+SELECT * FROM turns WHERE session = CAST(@session AS INTEGER) AND phase <> 'settled' AND is_root = 1;
 
 -- name: LiveRootTurns :many
 SELECT t.pk, t.session_id FROM turns t WHERE t.phase <> 'settled' AND t.is_root = 1 ORDER BY t.session;
 
 -- name: HasLiveChildTurn :one
-SELECT EXISTS (SELECT 1 FROM turns WHERE root_turn = @root_turn AND session = @session
+SELECT EXISTS (SELECT 1 FROM turns WHERE root_turn = CAST(@root_turn AS INTEGER) AND session = CAST(@session AS INTEGER)
     AND phase <> 'settled' AND is_root = 0) AS live;
 
 -- name: ClosedAbove :one
@@ -41,9 +50,9 @@ SELECT EXISTS (SELECT 1 FROM turns WHERE root_turn = @root_turn AND session = @s
 SELECT EXISTS (
     SELECT 1 FROM (
         SELECT CAST(@session AS INTEGER) AS session
-        UNION ALL SELECT c.ancestor FROM session_closure c WHERE c.descendant = @session
+        UNION ALL SELECT c.ancestor FROM session_closure c WHERE c.descendant = CAST(@session AS INTEGER)
     ) x CROSS JOIN turns t ON t.session = x.session
-    WHERE t.root_turn = @root_turn AND t.phase <> 'settled' AND t.is_root = 0 AND t.closed = 1) AS closed;
+    WHERE t.root_turn = CAST(@root_turn AS INTEGER) AND t.phase <> 'settled' AND t.is_root = 0 AND t.closed = 1) AS closed;
 
 -- name: InsertTurn :exec
 INSERT INTO turns (pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, native_id, created_at, started_at)
@@ -83,14 +92,14 @@ WHERE pk = @pk;
 UPDATE turns SET usage = @usage WHERE pk = @pk;
 
 -- name: LiveBelow :many
-SELECT * FROM turns WHERE root_turn = @root_turn AND phase <> 'settled' AND is_root = 0 ORDER BY session;
+SELECT * FROM turns WHERE root_turn = CAST(@root_turn AS INTEGER) AND phase <> 'settled' AND is_root = 0 ORDER BY session;
 
 -- name: LiveOfSubtree :many
 SELECT t.* FROM (
     SELECT CAST(@session AS INTEGER) AS session
-    UNION ALL SELECT c.descendant FROM session_closure c WHERE c.ancestor = @session
+    UNION ALL SELECT c.descendant FROM session_closure c WHERE c.ancestor = CAST(@session AS INTEGER)
 ) x CROSS JOIN turns t ON t.session = x.session
-WHERE t.root_turn = @root_turn AND t.phase <> 'settled' AND t.is_root = 0
+WHERE t.root_turn = CAST(@root_turn AS INTEGER) AND t.phase <> 'settled' AND t.is_root = 0
 ORDER BY t.session;
 
 -- name: CloseTurns :execrows
@@ -106,17 +115,17 @@ WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT))) AND phase <> 'set
 SELECT * FROM turns WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT)));
 
 -- name: TurnsOfSession :many
-SELECT * FROM turns WHERE session = @session AND pk < CAST(@before AS INTEGER) ORDER BY pk DESC LIMIT @page;
+SELECT * FROM turns WHERE session = CAST(@session AS INTEGER) AND pk < CAST(@before AS INTEGER) ORDER BY pk DESC LIMIT @page;
 
 -- name: OpenChildren :many
 SELECT sqlc.embed(t), s.title FROM turns t CROSS JOIN sessions s ON s.pk = t.session
-WHERE t.root_turn = @root_turn AND t.phase <> 'settled' AND t.is_root = 0 ORDER BY t.session;
+WHERE t.root_turn = CAST(@root_turn AS INTEGER) AND t.phase <> 'settled' AND t.is_root = 0 ORDER BY t.session;
 
 -- name: DeleteTurns :exec
 DELETE FROM turns WHERE session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT)));
 
 -- name: CountLiveBelowOf :one
-SELECT count(*) FROM turns WHERE root_turn = @root_turn AND phase <> 'settled' AND is_root = 0
+SELECT count(*) FROM turns WHERE root_turn = CAST(@root_turn AS INTEGER) AND phase <> 'settled' AND is_root = 0
     AND session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT)));
 
 -- name: CountLiveTurns :one

@@ -24,12 +24,6 @@ func New(db DBTX) *Queries {
 func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	q := Queries{db: db}
 	var err error
-	if q.adjustAndTouchSessionStmt, err = db.PrepareContext(ctx, adjustAndTouchSession); err != nil {
-		return nil, fmt.Errorf("error preparing query AdjustAndTouchSession: %w", err)
-	}
-	if q.adjustSessionStmt, err = db.PrepareContext(ctx, adjustSession); err != nil {
-		return nil, fmt.Errorf("error preparing query AdjustSession: %w", err)
-	}
 	if q.ancestorsBelowRootStmt, err = db.PrepareContext(ctx, ancestorsBelowRoot); err != nil {
 		return nil, fmt.Errorf("error preparing query AncestorsBelowRoot: %w", err)
 	}
@@ -44,6 +38,15 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.closedAboveStmt, err = db.PrepareContext(ctx, closedAbove); err != nil {
 		return nil, fmt.Errorf("error preparing query ClosedAbove: %w", err)
+	}
+	if q.countAndTouchSessionStmt, err = db.PrepareContext(ctx, countAndTouchSession); err != nil {
+		return nil, fmt.Errorf("error preparing query CountAndTouchSession: %w", err)
+	}
+	if q.countLiveBelowStmt, err = db.PrepareContext(ctx, countLiveBelow); err != nil {
+		return nil, fmt.Errorf("error preparing query CountLiveBelow: %w", err)
+	}
+	if q.countLiveBelowEachStmt, err = db.PrepareContext(ctx, countLiveBelowEach); err != nil {
+		return nil, fmt.Errorf("error preparing query CountLiveBelowEach: %w", err)
 	}
 	if q.countLiveBelowOfStmt, err = db.PrepareContext(ctx, countLiveBelowOf); err != nil {
 		return nil, fmt.Errorf("error preparing query CountLiveBelowOf: %w", err)
@@ -62,6 +65,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.countOpenOperationsStmt, err = db.PrepareContext(ctx, countOpenOperations); err != nil {
 		return nil, fmt.Errorf("error preparing query CountOpenOperations: %w", err)
+	}
+	if q.countSessionStmt, err = db.PrepareContext(ctx, countSession); err != nil {
+		return nil, fmt.Errorf("error preparing query CountSession: %w", err)
 	}
 	if q.countSessionsStmt, err = db.PrepareContext(ctx, countSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query CountSessions: %w", err)
@@ -122,9 +128,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.hasMessageBeforeStmt, err = db.PrepareContext(ctx, hasMessageBefore); err != nil {
 		return nil, fmt.Errorf("error preparing query HasMessageBefore: %w", err)
-	}
-	if q.hasOpenMessagesStmt, err = db.PrepareContext(ctx, hasOpenMessages); err != nil {
-		return nil, fmt.Errorf("error preparing query HasOpenMessages: %w", err)
 	}
 	if q.idempotencyKeyStmt, err = db.PrepareContext(ctx, idempotencyKey); err != nil {
 		return nil, fmt.Errorf("error preparing query IdempotencyKey: %w", err)
@@ -383,16 +386,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 
 func (q *Queries) Close() error {
 	var err error
-	if q.adjustAndTouchSessionStmt != nil {
-		if cerr := q.adjustAndTouchSessionStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing adjustAndTouchSessionStmt: %w", cerr)
-		}
-	}
-	if q.adjustSessionStmt != nil {
-		if cerr := q.adjustSessionStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing adjustSessionStmt: %w", cerr)
-		}
-	}
 	if q.ancestorsBelowRootStmt != nil {
 		if cerr := q.ancestorsBelowRootStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing ancestorsBelowRootStmt: %w", cerr)
@@ -416,6 +409,21 @@ func (q *Queries) Close() error {
 	if q.closedAboveStmt != nil {
 		if cerr := q.closedAboveStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing closedAboveStmt: %w", cerr)
+		}
+	}
+	if q.countAndTouchSessionStmt != nil {
+		if cerr := q.countAndTouchSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countAndTouchSessionStmt: %w", cerr)
+		}
+	}
+	if q.countLiveBelowStmt != nil {
+		if cerr := q.countLiveBelowStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countLiveBelowStmt: %w", cerr)
+		}
+	}
+	if q.countLiveBelowEachStmt != nil {
+		if cerr := q.countLiveBelowEachStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countLiveBelowEachStmt: %w", cerr)
 		}
 	}
 	if q.countLiveBelowOfStmt != nil {
@@ -446,6 +454,11 @@ func (q *Queries) Close() error {
 	if q.countOpenOperationsStmt != nil {
 		if cerr := q.countOpenOperationsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing countOpenOperationsStmt: %w", cerr)
+		}
+	}
+	if q.countSessionStmt != nil {
+		if cerr := q.countSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countSessionStmt: %w", cerr)
 		}
 	}
 	if q.countSessionsStmt != nil {
@@ -546,11 +559,6 @@ func (q *Queries) Close() error {
 	if q.hasMessageBeforeStmt != nil {
 		if cerr := q.hasMessageBeforeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing hasMessageBeforeStmt: %w", cerr)
-		}
-	}
-	if q.hasOpenMessagesStmt != nil {
-		if cerr := q.hasOpenMessagesStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing hasOpenMessagesStmt: %w", cerr)
 		}
 	}
 	if q.idempotencyKeyStmt != nil {
@@ -1012,19 +1020,21 @@ func (q *Queries) queryRow(ctx context.Context, stmt *sql.Stmt, query string, ar
 type Queries struct {
 	db                         DBTX
 	tx                         *sql.Tx
-	adjustAndTouchSessionStmt  *sql.Stmt
-	adjustSessionStmt          *sql.Stmt
 	ancestorsBelowRootStmt     *sql.Stmt
 	chunksStmt                 *sql.Stmt
 	chunksOfStmt               *sql.Stmt
 	closeTurnsStmt             *sql.Stmt
 	closedAboveStmt            *sql.Stmt
+	countAndTouchSessionStmt   *sql.Stmt
+	countLiveBelowStmt         *sql.Stmt
+	countLiveBelowEachStmt     *sql.Stmt
 	countLiveBelowOfStmt       *sql.Stmt
 	countLiveTurnsStmt         *sql.Stmt
 	countOpenBelowSettledStmt  *sql.Stmt
 	countOpenInteractionsStmt  *sql.Stmt
 	countOpenOfSessionsStmt    *sql.Stmt
 	countOpenOperationsStmt    *sql.Stmt
+	countSessionStmt           *sql.Stmt
 	countSessionsStmt          *sql.Stmt
 	deleteChunksStmt           *sql.Stmt
 	deleteChunksOfStmt         *sql.Stmt
@@ -1045,7 +1055,6 @@ type Queries struct {
 	hasLiveChildTurnStmt       *sql.Stmt
 	hasMessageAfterStmt        *sql.Stmt
 	hasMessageBeforeStmt       *sql.Stmt
-	hasOpenMessagesStmt        *sql.Stmt
 	idempotencyKeyStmt         *sql.Stmt
 	insertAliasesStmt          *sql.Stmt
 	insertChunkStmt            *sql.Stmt
@@ -1136,19 +1145,21 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 	return &Queries{
 		db:                         tx,
 		tx:                         tx,
-		adjustAndTouchSessionStmt:  q.adjustAndTouchSessionStmt,
-		adjustSessionStmt:          q.adjustSessionStmt,
 		ancestorsBelowRootStmt:     q.ancestorsBelowRootStmt,
 		chunksStmt:                 q.chunksStmt,
 		chunksOfStmt:               q.chunksOfStmt,
 		closeTurnsStmt:             q.closeTurnsStmt,
 		closedAboveStmt:            q.closedAboveStmt,
+		countAndTouchSessionStmt:   q.countAndTouchSessionStmt,
+		countLiveBelowStmt:         q.countLiveBelowStmt,
+		countLiveBelowEachStmt:     q.countLiveBelowEachStmt,
 		countLiveBelowOfStmt:       q.countLiveBelowOfStmt,
 		countLiveTurnsStmt:         q.countLiveTurnsStmt,
 		countOpenBelowSettledStmt:  q.countOpenBelowSettledStmt,
 		countOpenInteractionsStmt:  q.countOpenInteractionsStmt,
 		countOpenOfSessionsStmt:    q.countOpenOfSessionsStmt,
 		countOpenOperationsStmt:    q.countOpenOperationsStmt,
+		countSessionStmt:           q.countSessionStmt,
 		countSessionsStmt:          q.countSessionsStmt,
 		deleteChunksStmt:           q.deleteChunksStmt,
 		deleteChunksOfStmt:         q.deleteChunksOfStmt,
@@ -1169,7 +1180,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		hasLiveChildTurnStmt:       q.hasLiveChildTurnStmt,
 		hasMessageAfterStmt:        q.hasMessageAfterStmt,
 		hasMessageBeforeStmt:       q.hasMessageBeforeStmt,
-		hasOpenMessagesStmt:        q.hasOpenMessagesStmt,
 		idempotencyKeyStmt:         q.idempotencyKeyStmt,
 		insertAliasesStmt:          q.insertAliasesStmt,
 		insertChunkStmt:            q.insertChunkStmt,

@@ -158,7 +158,6 @@ type Session struct {
 	Capabilities      string
 	LatestTurn        int64
 	Pending           int64
-	ActiveChildren    int64
 	OwnUsage          string
 	TreeUsage         string
 	CreatedAt         int64

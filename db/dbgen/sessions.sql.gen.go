@@ -11,186 +11,23 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
-const adjustAndTouchSession = `-- name: AdjustAndTouchSession :one
-UPDATE sessions SET
-    pending = pending + ?1,
-    active_children = active_children + ?2,
-    latest_turn = CASE WHEN CAST(?3 AS INTEGER) > 0 THEN CAST(?3 AS INTEGER) ELSE latest_turn END,
-    updated_at = ?4
-WHERE pk = ?5
-RETURNING pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, active_children, own_usage, tree_usage, created_at, updated_at, deleted_at
-`
-
-type AdjustAndTouchSessionParams struct {
-	Pending    int64
-	Active     int64
-	LatestTurn int64
-	UpdatedAt  int64
-	PK         int64
-}
-
-func (q *Queries) AdjustAndTouchSession(ctx context.Context, arg AdjustAndTouchSessionParams) (Session, error) {
-	row := q.queryRow(ctx, q.adjustAndTouchSessionStmt, adjustAndTouchSession,
-		arg.Pending,
-		arg.Active,
-		arg.LatestTurn,
-		arg.UpdatedAt,
-		arg.PK,
-	)
-	var i Session
-	err := row.Scan(
-		&i.PK,
-		&i.ID,
-		&i.Workspace,
-		&i.WorkspaceID,
-		&i.Kind,
-		&i.Root,
-		&i.Parent,
-		&i.ParentID,
-		&i.ParentTurnID,
-		&i.ParentCallID,
-		&i.RootID,
-		&i.RootTurnID,
-		&i.Provider,
-		&i.Title,
-		&i.Titled,
-		&i.Cwd,
-		&i.Model,
-		&i.AgentType,
-		&i.Prompt,
-		&i.PermissionMode,
-		&i.Scenario,
-		&i.Pinned,
-		&i.ProviderSessionID,
-		&i.Handles,
-		&i.Capabilities,
-		&i.LatestTurn,
-		&i.Pending,
-		&i.ActiveChildren,
-		&i.OwnUsage,
-		&i.TreeUsage,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.DeletedAt,
-	)
-	return i, err
-}
-
-const adjustSession = `-- name: AdjustSession :one
-UPDATE sessions SET
-    pending = pending + ?1,
-    active_children = active_children + ?2,
-    latest_turn = CASE WHEN CAST(?3 AS INTEGER) > 0 THEN CAST(?3 AS INTEGER) ELSE latest_turn END
-WHERE pk = ?4
-RETURNING pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, active_children, own_usage, tree_usage, created_at, updated_at, deleted_at
-`
-
-type AdjustSessionParams struct {
-	Pending    int64
-	Active     int64
-	LatestTurn int64
-	PK         int64
-}
-
-// Counters move by a difference, so that the row need not be read first. updated_at is not
-// here: it is indexed, and a counter must not cost a page of that index.
-func (q *Queries) AdjustSession(ctx context.Context, arg AdjustSessionParams) (Session, error) {
-	row := q.queryRow(ctx, q.adjustSessionStmt, adjustSession,
-		arg.Pending,
-		arg.Active,
-		arg.LatestTurn,
-		arg.PK,
-	)
-	var i Session
-	err := row.Scan(
-		&i.PK,
-		&i.ID,
-		&i.Workspace,
-		&i.WorkspaceID,
-		&i.Kind,
-		&i.Root,
-		&i.Parent,
-		&i.ParentID,
-		&i.ParentTurnID,
-		&i.ParentCallID,
-		&i.RootID,
-		&i.RootTurnID,
-		&i.Provider,
-		&i.Title,
-		&i.Titled,
-		&i.Cwd,
-		&i.Model,
-		&i.AgentType,
-		&i.Prompt,
-		&i.PermissionMode,
-		&i.Scenario,
-		&i.Pinned,
-		&i.ProviderSessionID,
-		&i.Handles,
-		&i.Capabilities,
-		&i.LatestTurn,
-		&i.Pending,
-		&i.ActiveChildren,
-		&i.OwnUsage,
-		&i.TreeUsage,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.DeletedAt,
-	)
-	return i, err
-}
-
 const ancestorsBelowRoot = `-- name: AncestorsBelowRoot :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.active_children, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at FROM session_closure c CROSS JOIN sessions s ON s.pk = c.ancestor WHERE c.descendant = ?1
+SELECT s.id FROM session_closure c CROSS JOIN sessions s ON s.pk = c.ancestor WHERE c.descendant = ?1
 `
 
-func (q *Queries) AncestorsBelowRoot(ctx context.Context, session int64) ([]Session, error) {
+func (q *Queries) AncestorsBelowRoot(ctx context.Context, session int64) ([]agent.SessionID, error) {
 	rows, err := q.query(ctx, q.ancestorsBelowRootStmt, ancestorsBelowRoot, session)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Session
+	var items []agent.SessionID
 	for rows.Next() {
-		var i Session
-		if err := rows.Scan(
-			&i.PK,
-			&i.ID,
-			&i.Workspace,
-			&i.WorkspaceID,
-			&i.Kind,
-			&i.Root,
-			&i.Parent,
-			&i.ParentID,
-			&i.ParentTurnID,
-			&i.ParentCallID,
-			&i.RootID,
-			&i.RootTurnID,
-			&i.Provider,
-			&i.Title,
-			&i.Titled,
-			&i.Cwd,
-			&i.Model,
-			&i.AgentType,
-			&i.Prompt,
-			&i.PermissionMode,
-			&i.Scenario,
-			&i.Pinned,
-			&i.ProviderSessionID,
-			&i.Handles,
-			&i.Capabilities,
-			&i.LatestTurn,
-			&i.Pending,
-			&i.ActiveChildren,
-			&i.OwnUsage,
-			&i.TreeUsage,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.DeletedAt,
-		); err != nil {
+		var id agent.SessionID
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -199,6 +36,45 @@ func (q *Queries) AncestorsBelowRoot(ctx context.Context, session int64) ([]Sess
 		return nil, err
 	}
 	return items, nil
+}
+
+const countAndTouchSession = `-- name: CountAndTouchSession :exec
+UPDATE sessions SET pending = ?1, latest_turn = ?2,
+    updated_at = ?3
+WHERE pk = ?4
+`
+
+type CountAndTouchSessionParams struct {
+	Pending    int64
+	LatestTurn int64
+	UpdatedAt  int64
+	PK         int64
+}
+
+func (q *Queries) CountAndTouchSession(ctx context.Context, arg CountAndTouchSessionParams) error {
+	_, err := q.exec(ctx, q.countAndTouchSessionStmt, countAndTouchSession,
+		arg.Pending,
+		arg.LatestTurn,
+		arg.UpdatedAt,
+		arg.PK,
+	)
+	return err
+}
+
+const countSession = `-- name: CountSession :exec
+UPDATE sessions SET pending = ?1, latest_turn = ?2 WHERE pk = ?3
+`
+
+type CountSessionParams struct {
+	Pending    int64
+	LatestTurn int64
+	PK         int64
+}
+
+// updated_at is not here: it is indexed, and a counter must not cost a page of that index.
+func (q *Queries) CountSession(ctx context.Context, arg CountSessionParams) error {
+	_, err := q.exec(ctx, q.countSessionStmt, countSession, arg.Pending, arg.LatestTurn, arg.PK)
+	return err
 }
 
 const countSessions = `-- name: CountSessions :one
@@ -212,11 +88,10 @@ func (q *Queries) CountSessions(ctx context.Context) (int64, error) {
 	return count, err
 }
 
-const describeSession = `-- name: DescribeSession :one
+const describeSession = `-- name: DescribeSession :exec
 UPDATE sessions SET title = ?1, model = ?2, agent_type = ?3, prompt = ?4,
     provider_session_id = ?5, handles = ?6, capabilities = ?7
 WHERE pk = ?8
-RETURNING pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, active_children, own_usage, tree_usage, created_at, updated_at, deleted_at
 `
 
 type DescribeSessionParams struct {
@@ -230,8 +105,8 @@ type DescribeSessionParams struct {
 	PK                int64
 }
 
-func (q *Queries) DescribeSession(ctx context.Context, arg DescribeSessionParams) (Session, error) {
-	row := q.queryRow(ctx, q.describeSessionStmt, describeSession,
+func (q *Queries) DescribeSession(ctx context.Context, arg DescribeSessionParams) error {
+	_, err := q.exec(ctx, q.describeSessionStmt, describeSession,
 		arg.Title,
 		arg.Model,
 		arg.AgentType,
@@ -241,43 +116,7 @@ func (q *Queries) DescribeSession(ctx context.Context, arg DescribeSessionParams
 		arg.Capabilities,
 		arg.PK,
 	)
-	var i Session
-	err := row.Scan(
-		&i.PK,
-		&i.ID,
-		&i.Workspace,
-		&i.WorkspaceID,
-		&i.Kind,
-		&i.Root,
-		&i.Parent,
-		&i.ParentID,
-		&i.ParentTurnID,
-		&i.ParentCallID,
-		&i.RootID,
-		&i.RootTurnID,
-		&i.Provider,
-		&i.Title,
-		&i.Titled,
-		&i.Cwd,
-		&i.Model,
-		&i.AgentType,
-		&i.Prompt,
-		&i.PermissionMode,
-		&i.Scenario,
-		&i.Pinned,
-		&i.ProviderSessionID,
-		&i.Handles,
-		&i.Capabilities,
-		&i.LatestTurn,
-		&i.Pending,
-		&i.ActiveChildren,
-		&i.OwnUsage,
-		&i.TreeUsage,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.DeletedAt,
-	)
-	return i, err
+	return err
 }
 
 const insertAliases = `-- name: InsertAliases :exec
@@ -449,7 +288,7 @@ func (q *Queries) KeysOfTree(ctx context.Context, root int64) ([]KeysOfTreeRow, 
 }
 
 const listRoots = `-- name: ListRoots :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.active_children, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at FROM sessions s
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at FROM sessions s
 WHERE s.workspace = ?1 AND s.kind = 'root' AND s.deleted_at = 0
     AND (s.updated_at, s.pk) < (CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
     AND (CAST(?4 AS TEXT) = '' OR s.provider = CAST(?4 AS TEXT))
@@ -521,7 +360,6 @@ func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]Session
 			&i.Capabilities,
 			&i.LatestTurn,
 			&i.Pending,
-			&i.ActiveChildren,
 			&i.OwnUsage,
 			&i.TreeUsage,
 			&i.CreatedAt,
@@ -567,8 +405,8 @@ func (q *Queries) PutSearch(ctx context.Context, arg PutSearchParams) error {
 	return err
 }
 
-const renameSession = `-- name: RenameSession :one
-UPDATE sessions SET title = ?1, titled = ?2, pinned = ?3, updated_at = ?4 WHERE pk = ?5 RETURNING pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, active_children, own_usage, tree_usage, created_at, updated_at, deleted_at
+const renameSession = `-- name: RenameSession :exec
+UPDATE sessions SET title = ?1, titled = ?2, pinned = ?3, updated_at = ?4 WHERE pk = ?5
 `
 
 type RenameSessionParams struct {
@@ -579,55 +417,19 @@ type RenameSessionParams struct {
 	PK        int64
 }
 
-func (q *Queries) RenameSession(ctx context.Context, arg RenameSessionParams) (Session, error) {
-	row := q.queryRow(ctx, q.renameSessionStmt, renameSession,
+func (q *Queries) RenameSession(ctx context.Context, arg RenameSessionParams) error {
+	_, err := q.exec(ctx, q.renameSessionStmt, renameSession,
 		arg.Title,
 		arg.Titled,
 		arg.Pinned,
 		arg.UpdatedAt,
 		arg.PK,
 	)
-	var i Session
-	err := row.Scan(
-		&i.PK,
-		&i.ID,
-		&i.Workspace,
-		&i.WorkspaceID,
-		&i.Kind,
-		&i.Root,
-		&i.Parent,
-		&i.ParentID,
-		&i.ParentTurnID,
-		&i.ParentCallID,
-		&i.RootID,
-		&i.RootTurnID,
-		&i.Provider,
-		&i.Title,
-		&i.Titled,
-		&i.Cwd,
-		&i.Model,
-		&i.AgentType,
-		&i.Prompt,
-		&i.PermissionMode,
-		&i.Scenario,
-		&i.Pinned,
-		&i.ProviderSessionID,
-		&i.Handles,
-		&i.Capabilities,
-		&i.LatestTurn,
-		&i.Pending,
-		&i.ActiveChildren,
-		&i.OwnUsage,
-		&i.TreeUsage,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.DeletedAt,
-	)
-	return i, err
+	return err
 }
 
 const rootsOfWorkspace = `-- name: RootsOfWorkspace :many
-SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, active_children, own_usage, tree_usage, created_at, updated_at, deleted_at FROM sessions WHERE workspace = ?1 AND kind = 'root' AND deleted_at = 0 ORDER BY updated_at, pk
+SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, created_at, updated_at, deleted_at FROM sessions WHERE workspace = ?1 AND kind = 'root' AND deleted_at = 0 ORDER BY updated_at, pk
 `
 
 func (q *Queries) RootsOfWorkspace(ctx context.Context, workspace int64) ([]Session, error) {
@@ -667,7 +469,6 @@ func (q *Queries) RootsOfWorkspace(ctx context.Context, workspace int64) ([]Sess
 			&i.Capabilities,
 			&i.LatestTurn,
 			&i.Pending,
-			&i.ActiveChildren,
 			&i.OwnUsage,
 			&i.TreeUsage,
 			&i.CreatedAt,
@@ -699,7 +500,7 @@ func (q *Queries) SearchText(ctx context.Context, session int64) (string, error)
 }
 
 const sessionByID = `-- name: SessionByID :one
-SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, active_children, own_usage, tree_usage, created_at, updated_at, deleted_at FROM sessions WHERE id = ?1
+SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, created_at, updated_at, deleted_at FROM sessions WHERE id = ?1
 `
 
 func (q *Queries) SessionByID(ctx context.Context, id agent.SessionID) (Session, error) {
@@ -733,7 +534,6 @@ func (q *Queries) SessionByID(ctx context.Context, id agent.SessionID) (Session,
 		&i.Capabilities,
 		&i.LatestTurn,
 		&i.Pending,
-		&i.ActiveChildren,
 		&i.OwnUsage,
 		&i.TreeUsage,
 		&i.CreatedAt,
@@ -744,7 +544,7 @@ func (q *Queries) SessionByID(ctx context.Context, id agent.SessionID) (Session,
 }
 
 const sessionByPK = `-- name: SessionByPK :one
-SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, active_children, own_usage, tree_usage, created_at, updated_at, deleted_at FROM sessions WHERE pk = ?1
+SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, created_at, updated_at, deleted_at FROM sessions WHERE pk = ?1
 `
 
 func (q *Queries) SessionByPK(ctx context.Context, pk int64) (Session, error) {
@@ -778,7 +578,6 @@ func (q *Queries) SessionByPK(ctx context.Context, pk int64) (Session, error) {
 		&i.Capabilities,
 		&i.LatestTurn,
 		&i.Pending,
-		&i.ActiveChildren,
 		&i.OwnUsage,
 		&i.TreeUsage,
 		&i.CreatedAt,
@@ -788,8 +587,8 @@ func (q *Queries) SessionByPK(ctx context.Context, pk int64) (Session, error) {
 	return i, err
 }
 
-const setSessionUsage = `-- name: SetSessionUsage :one
-UPDATE sessions SET own_usage = ?1, tree_usage = ?2 WHERE pk = ?3 RETURNING pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, active_children, own_usage, tree_usage, created_at, updated_at, deleted_at
+const setSessionUsage = `-- name: SetSessionUsage :exec
+UPDATE sessions SET own_usage = ?1, tree_usage = ?2 WHERE pk = ?3
 `
 
 type SetSessionUsageParams struct {
@@ -798,49 +597,13 @@ type SetSessionUsageParams struct {
 	PK        int64
 }
 
-func (q *Queries) SetSessionUsage(ctx context.Context, arg SetSessionUsageParams) (Session, error) {
-	row := q.queryRow(ctx, q.setSessionUsageStmt, setSessionUsage, arg.OwnUsage, arg.TreeUsage, arg.PK)
-	var i Session
-	err := row.Scan(
-		&i.PK,
-		&i.ID,
-		&i.Workspace,
-		&i.WorkspaceID,
-		&i.Kind,
-		&i.Root,
-		&i.Parent,
-		&i.ParentID,
-		&i.ParentTurnID,
-		&i.ParentCallID,
-		&i.RootID,
-		&i.RootTurnID,
-		&i.Provider,
-		&i.Title,
-		&i.Titled,
-		&i.Cwd,
-		&i.Model,
-		&i.AgentType,
-		&i.Prompt,
-		&i.PermissionMode,
-		&i.Scenario,
-		&i.Pinned,
-		&i.ProviderSessionID,
-		&i.Handles,
-		&i.Capabilities,
-		&i.LatestTurn,
-		&i.Pending,
-		&i.ActiveChildren,
-		&i.OwnUsage,
-		&i.TreeUsage,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.DeletedAt,
-	)
-	return i, err
+func (q *Queries) SetSessionUsage(ctx context.Context, arg SetSessionUsageParams) error {
+	_, err := q.exec(ctx, q.setSessionUsageStmt, setSessionUsage, arg.OwnUsage, arg.TreeUsage, arg.PK)
+	return err
 }
 
 const tombstoneSessions = `-- name: TombstoneSessions :exec
-UPDATE sessions SET deleted_at = CAST(?1 AS INTEGER), pending = 0, active_children = 0, latest_turn = 0
+UPDATE sessions SET deleted_at = CAST(?1 AS INTEGER), pending = 0, latest_turn = 0
 WHERE pk IN (SELECT value FROM json_each(CAST(?2 AS TEXT)))
 `
 
@@ -855,7 +618,7 @@ func (q *Queries) TombstoneSessions(ctx context.Context, arg TombstoneSessionsPa
 }
 
 const treeBelowChild = `-- name: TreeBelowChild :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.active_children, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
 FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant CROSS JOIN turns t ON t.pk = s.latest_turn
 WHERE c.ancestor = ?1 AND s.deleted_at = 0
 ORDER BY c.descendant
@@ -903,7 +666,6 @@ func (q *Queries) TreeBelowChild(ctx context.Context, ancestor int64) ([]TreeBel
 			&i.Session.Capabilities,
 			&i.Session.LatestTurn,
 			&i.Session.Pending,
-			&i.Session.ActiveChildren,
 			&i.Session.OwnUsage,
 			&i.Session.TreeUsage,
 			&i.Session.CreatedAt,
@@ -953,7 +715,7 @@ func (q *Queries) TreeBelowChild(ctx context.Context, ancestor int64) ([]TreeBel
 }
 
 const treeBelowRoot = `-- name: TreeBelowRoot :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.active_children, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
 FROM sessions s CROSS JOIN turns t ON t.pk = s.latest_turn
 WHERE s.root = ?1 AND s.deleted_at = 0 AND s.pk > ?1
 ORDER BY s.pk
@@ -1001,7 +763,6 @@ func (q *Queries) TreeBelowRoot(ctx context.Context, root int64) ([]TreeBelowRoo
 			&i.Session.Capabilities,
 			&i.Session.LatestTurn,
 			&i.Session.Pending,
-			&i.Session.ActiveChildren,
 			&i.Session.OwnUsage,
 			&i.Session.TreeUsage,
 			&i.Session.CreatedAt,

@@ -28,9 +28,9 @@ const closedAbove = `-- name: ClosedAbove :one
 SELECT EXISTS (
     SELECT 1 FROM (
         SELECT CAST(?1 AS INTEGER) AS session
-        UNION ALL SELECT c.ancestor FROM session_closure c WHERE c.descendant = ?1
+        UNION ALL SELECT c.ancestor FROM session_closure c WHERE c.descendant = CAST(?1 AS INTEGER)
     ) x CROSS JOIN turns t ON t.session = x.session
-    WHERE t.root_turn = ?2 AND t.phase <> 'settled' AND t.is_root = 0 AND t.closed = 1) AS closed
+    WHERE t.root_turn = CAST(?2 AS INTEGER) AND t.phase <> 'settled' AND t.is_root = 0 AND t.closed = 1) AS closed
 `
 
 type ClosedAboveParams struct {
@@ -46,8 +46,53 @@ func (q *Queries) ClosedAbove(ctx context.Context, arg ClosedAboveParams) (bool,
 	return closed, err
 }
 
+const countLiveBelow = `-- name: CountLiveBelow :one
+SELECT count(*) FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND phase <> 'settled' AND is_root = 0
+`
+
+func (q *Queries) CountLiveBelow(ctx context.Context, rootTurn int64) (int64, error) {
+	row := q.queryRow(ctx, q.countLiveBelowStmt, countLiveBelow, rootTurn)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const countLiveBelowEach = `-- name: CountLiveBelowEach :many
+SELECT root_turn, count(*) AS live FROM turns
+WHERE root_turn IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND phase <> 'settled' AND is_root = 0
+GROUP BY root_turn
+`
+
+type CountLiveBelowEachRow struct {
+	RootTurn int64
+	Live     int64
+}
+
+func (q *Queries) CountLiveBelowEach(ctx context.Context, rootTurns string) ([]CountLiveBelowEachRow, error) {
+	rows, err := q.query(ctx, q.countLiveBelowEachStmt, countLiveBelowEach, rootTurns)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountLiveBelowEachRow
+	for rows.Next() {
+		var i CountLiveBelowEachRow
+		if err := rows.Scan(&i.RootTurn, &i.Live); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const countLiveBelowOf = `-- name: CountLiveBelowOf :one
-SELECT count(*) FROM turns WHERE root_turn = ?1 AND phase <> 'settled' AND is_root = 0
+SELECT count(*) FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND phase <> 'settled' AND is_root = 0
     AND session IN (SELECT value FROM json_each(CAST(?2 AS TEXT)))
 `
 
@@ -149,7 +194,7 @@ func (q *Queries) GateRow(ctx context.Context, pk int64) (GateRowRow, error) {
 }
 
 const hasLiveBelow = `-- name: HasLiveBelow :one
-SELECT EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = ?1 AND c.phase <> 'settled' AND c.is_root = 0) AS live
+SELECT EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = CAST(?1 AS INTEGER) AND c.phase <> 'settled' AND c.is_root = 0) AS live
 `
 
 func (q *Queries) HasLiveBelow(ctx context.Context, rootTurn int64) (bool, error) {
@@ -160,7 +205,7 @@ func (q *Queries) HasLiveBelow(ctx context.Context, rootTurn int64) (bool, error
 }
 
 const hasLiveChildTurn = `-- name: HasLiveChildTurn :one
-SELECT EXISTS (SELECT 1 FROM turns WHERE root_turn = ?1 AND session = ?2
+SELECT EXISTS (SELECT 1 FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND session = CAST(?2 AS INTEGER)
     AND phase <> 'settled' AND is_root = 0) AS live
 `
 
@@ -174,17 +219,6 @@ func (q *Queries) HasLiveChildTurn(ctx context.Context, arg HasLiveChildTurnPara
 	var live bool
 	err := row.Scan(&live)
 	return live, err
-}
-
-const hasOpenMessages = `-- name: HasOpenMessages :one
-SELECT EXISTS (SELECT 1 FROM messages m WHERE m.turn = ?1 AND m.status IN ('pending', 'streaming')) AS has_open
-`
-
-func (q *Queries) HasOpenMessages(ctx context.Context, turn int64) (bool, error) {
-	row := q.queryRow(ctx, q.hasOpenMessagesStmt, hasOpenMessages, turn)
-	var has_open bool
-	err := row.Scan(&has_open)
-	return has_open, err
 }
 
 const insertTurn = `-- name: InsertTurn :exec
@@ -226,7 +260,7 @@ func (q *Queries) InsertTurn(ctx context.Context, arg InsertTurnParams) error {
 }
 
 const liveBelow = `-- name: LiveBelow :many
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE root_turn = ?1 AND phase <> 'settled' AND is_root = 0 ORDER BY session
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND phase <> 'settled' AND is_root = 0 ORDER BY session
 `
 
 func (q *Queries) LiveBelow(ctx context.Context, rootTurn int64) ([]Turn, error) {
@@ -285,9 +319,9 @@ func (q *Queries) LiveBelow(ctx context.Context, rootTurn int64) ([]Turn, error)
 const liveOfSubtree = `-- name: LiveOfSubtree :many
 SELECT t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at FROM (
     SELECT CAST(?1 AS INTEGER) AS session
-    UNION ALL SELECT c.descendant FROM session_closure c WHERE c.ancestor = ?1
+    UNION ALL SELECT c.descendant FROM session_closure c WHERE c.ancestor = CAST(?1 AS INTEGER)
 ) x CROSS JOIN turns t ON t.session = x.session
-WHERE t.root_turn = ?2 AND t.phase <> 'settled' AND t.is_root = 0
+WHERE t.root_turn = CAST(?2 AS INTEGER) AND t.phase <> 'settled' AND t.is_root = 0
 ORDER BY t.session
 `
 
@@ -350,7 +384,7 @@ func (q *Queries) LiveOfSubtree(ctx context.Context, arg LiveOfSubtreeParams) ([
 }
 
 const liveRootTurn = `-- name: LiveRootTurn :one
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE session = ?1 AND phase <> 'settled' AND is_root = 1
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE session = CAST(?1 AS INTEGER) AND phase <> 'settled' AND is_root = 1
 `
 
 func (q *Queries) LiveRootTurn(ctx context.Context, session int64) (Turn, error) {
@@ -423,9 +457,13 @@ func (q *Queries) LiveRootTurns(ctx context.Context) ([]LiveRootTurnsRow, error)
 }
 
 const maxTurnKey = `-- name: MaxTurnKey :one
+
 SELECT CAST(coalesce(max(pk), 0) AS INTEGER) AS pk FROM turns
 `
 
+// Parameters that meet an index are CAST: where somebody has run ANALYZE, SQLite would else
+// compile the statement again for each new value (its SQLITE_ENABLE_STAT4), at twenty times
+// the price of running it.
 func (q *Queries) MaxTurnKey(ctx context.Context) (int64, error) {
 	row := q.queryRow(ctx, q.maxTurnKeyStmt, maxTurnKey)
 	var pk int64
@@ -462,7 +500,7 @@ func (q *Queries) MoveChildTurn(ctx context.Context, arg MoveChildTurnParams) (i
 
 const openChildren = `-- name: OpenChildren :many
 SELECT t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at, s.title FROM turns t CROSS JOIN sessions s ON s.pk = t.session
-WHERE t.root_turn = ?1 AND t.phase <> 'settled' AND t.is_root = 0 ORDER BY t.session
+WHERE t.root_turn = CAST(?1 AS INTEGER) AND t.phase <> 'settled' AND t.is_root = 0 ORDER BY t.session
 `
 
 type OpenChildrenRow struct {
@@ -785,7 +823,7 @@ func (q *Queries) TurnsByPK(ctx context.Context, keys string) ([]Turn, error) {
 }
 
 const turnsOfSession = `-- name: TurnsOfSession :many
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE session = ?1 AND pk < CAST(?2 AS INTEGER) ORDER BY pk DESC LIMIT ?3
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE session = CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) ORDER BY pk DESC LIMIT ?3
 `
 
 type TurnsOfSessionParams struct {

@@ -22,6 +22,8 @@ CREATE TABLE workspaces (
 
 CREATE UNIQUE INDEX workspaces_path ON workspaces (path) WHERE deleted_at = 0;
 
+-- How many children live is not here: it would be a page for every child that ends. The
+-- writer counts in memory, a read counts over turns_live_below.
 CREATE TABLE sessions (
     pk              INTEGER PRIMARY KEY,
     id              TEXT    NOT NULL,
@@ -50,7 +52,6 @@ CREATE TABLE sessions (
     capabilities    TEXT    NOT NULL DEFAULT '', -- JSON of agent.Capabilities
     latest_turn     INTEGER NOT NULL DEFAULT 0,  -- pk of the turn that began last; it is the live one, if any is
     pending         INTEGER NOT NULL DEFAULT 0,  -- open interactions; of a root: of the whole tree
-    active_children INTEGER NOT NULL DEFAULT 0,  -- of a root: live turns of children, at any depth
     own_usage       TEXT    NOT NULL DEFAULT '', -- JSON array of five counts, see store/row.go
     tree_usage      TEXT    NOT NULL DEFAULT '',
     created_at      INTEGER NOT NULL,
@@ -66,8 +67,7 @@ CREATE TABLE sessions (
         kind <> 'child'
         OR (root <> pk AND parent IS NOT NULL AND parent <> pk AND parent_id <> '' AND parent_turn_id <> ''
             AND root_id <> '' AND root_turn_id <> '')),
-    CONSTRAINT sessions_counters CHECK (pending >= 0 AND active_children >= 0),
-    CONSTRAINT sessions_only_roots_count_children CHECK (kind = 'root' OR active_children = 0),
+    CONSTRAINT sessions_counters CHECK (pending >= 0),
     CONSTRAINT sessions_flags CHECK (pinned IN (0, 1) AND titled IN (0, 1))
 ) STRICT;
 
@@ -93,7 +93,7 @@ BEGIN
 END;
 
 CREATE TRIGGER sessions_no_child_of_deleted
-BEFORE INSERT ON sessions WHEN NEW.kind = 'child'
+AFTER INSERT ON sessions WHEN NEW.kind = 'child'
     AND EXISTS (SELECT 1 FROM sessions p WHERE p.pk IN (NEW.parent, NEW.root) AND p.deleted_at <> 0)
 BEGIN
     SELECT RAISE(ABORT, 'sessions_no_child_of_deleted');
@@ -167,7 +167,7 @@ CREATE TABLE turns (
     started_at   INTEGER NOT NULL DEFAULT 0,
     settled_at   INTEGER NOT NULL DEFAULT 0,
     CONSTRAINT turns_id UNIQUE (id),
-    CONSTRAINT turns_phase CHECK (phase IN ('submitted', 'running', 'waiting', 'settling', 'settled')),
+    CONSTRAINT turns_phase CHECK (phase IN ('settled', 'running', 'waiting', 'submitted', 'settling')),
     CONSTRAINT turns_outcome CHECK (outcome IN ('', 'completed', 'failed', 'canceled', 'interrupted')),
     CONSTRAINT turns_settled_has_outcome CHECK ((phase = 'settled') = (outcome <> '')),
     CONSTRAINT turns_error_of_failure CHECK (error_code = '' OR outcome IN ('failed', 'interrupted')),
@@ -184,10 +184,14 @@ CREATE UNIQUE INDEX turns_live_below ON turns (root_turn, session) WHERE phase <
 CREATE UNIQUE INDEX turns_live_root ON turns (session) WHERE phase <> 'settled' AND is_root = 1;
 CREATE INDEX turns_of_session ON turns (session, pk);
 
-CREATE TRIGGER turns_below_open_root
-BEFORE INSERT ON turns WHEN NEW.is_root = 0
+-- AFTER, not BEFORE: as good a refusal, and the statement need not find its row again.
+CREATE TRIGGER turns_start
+AFTER INSERT ON turns
 BEGIN
     SELECT CASE
+        WHEN s.deleted_at <> 0 THEN RAISE(ABORT, 'turns_of_deleted_session')
+        WHEN (s.kind = 'root') <> (NEW.is_root = 1) THEN RAISE(ABORT, 'turns_root_of_root_session')
+        WHEN NEW.is_root = 1 THEN NULL
         WHEN r.pk IS NULL THEN RAISE(ABORT, 'turns_root_turn_exists')
         WHEN r.is_root = 0 THEN RAISE(ABORT, 'turns_root_turn_is_root')
         WHEN r.session <> s.root THEN RAISE(ABORT, 'turns_root_turn_of_its_root')
@@ -197,27 +201,14 @@ BEGIN
     FROM sessions s LEFT JOIN turns r ON r.pk = NEW.root_turn WHERE s.pk = NEW.session;
 END;
 
-CREATE TRIGGER turns_of_live_session
-BEFORE INSERT ON turns
+CREATE TRIGGER turns_move
+AFTER UPDATE OF phase, outcome ON turns WHEN OLD.phase = 'settled' OR NEW.phase = 'settled' AND NEW.is_root = 1
 BEGIN
-    SELECT CASE
-        WHEN s.deleted_at <> 0 THEN RAISE(ABORT, 'turns_of_deleted_session')
-        WHEN (s.kind = 'root') <> (NEW.is_root = 1) THEN RAISE(ABORT, 'turns_root_of_root_session')
-    END
-    FROM sessions s WHERE s.pk = NEW.session;
-END;
-
-CREATE TRIGGER turns_settled_is_final
-BEFORE UPDATE OF phase, outcome ON turns WHEN OLD.phase = 'settled' AND (NEW.phase <> 'settled' OR NEW.outcome <> OLD.outcome)
-BEGIN
-    SELECT RAISE(ABORT, 'turns_settled_is_final');
-END;
-
-CREATE TRIGGER turns_root_settles_last
-BEFORE UPDATE OF phase ON turns WHEN NEW.phase = 'settled' AND NEW.is_root = 1 AND OLD.phase <> 'settled'
-    AND EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = NEW.pk AND c.phase <> 'settled' AND c.is_root = 0)
-BEGIN
-    SELECT RAISE(ABORT, 'turns_root_settles_last');
+    SELECT RAISE(ABORT, 'turns_settled_is_final')
+        WHERE OLD.phase = 'settled' AND (NEW.phase <> 'settled' OR NEW.outcome <> OLD.outcome);
+    SELECT RAISE(ABORT, 'turns_root_settles_last')
+        WHERE NEW.phase = 'settled' AND NEW.is_root = 1 AND OLD.phase <> 'settled'
+            AND EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = NEW.pk AND c.phase <> 'settled' AND c.is_root = 0);
 END;
 
 CREATE TRIGGER turns_owner_is_immutable
@@ -248,7 +239,7 @@ CREATE TABLE provider_turns (
 CREATE INDEX provider_turns_of_session ON provider_turns (session, id, pk);
 
 CREATE TRIGGER provider_turns_of_open_root
-BEFORE INSERT ON provider_turns
+AFTER INSERT ON provider_turns
 BEGIN
     SELECT CASE
         WHEN t.is_root = 0 THEN RAISE(ABORT, 'provider_turns_of_root_turn')
@@ -292,7 +283,7 @@ CREATE UNIQUE INDEX messages_of_client ON messages (session, client_id) WHERE cl
 CREATE INDEX messages_open ON messages (turn) WHERE status IN ('pending', 'streaming');
 
 CREATE TRIGGER messages_of_live_session
-BEFORE INSERT ON messages WHEN (SELECT deleted_at FROM sessions WHERE pk = NEW.session) <> 0
+AFTER INSERT ON messages WHEN (SELECT deleted_at FROM sessions WHERE pk = NEW.session) <> 0
 BEGIN
     SELECT RAISE(ABORT, 'messages_of_deleted_session');
 END;
@@ -337,7 +328,7 @@ CREATE INDEX interactions_of_session ON interactions (session, pk);
 CREATE INDEX interactions_open ON interactions (turn) WHERE status IN ('pending', 'answering');
 
 CREATE TRIGGER interactions_of_live_turn
-BEFORE INSERT ON interactions
+AFTER INSERT ON interactions
 BEGIN
     SELECT CASE
         WHEN s.deleted_at <> 0 THEN RAISE(ABORT, 'interactions_of_deleted_session')
@@ -386,7 +377,7 @@ CREATE UNIQUE INDEX operations_one_open_cancel ON operations (turn) WHERE kind =
 CREATE INDEX operations_of_root ON operations (root, pk);
 
 CREATE TRIGGER operations_of_live_session
-BEFORE INSERT ON operations WHEN (SELECT deleted_at FROM sessions WHERE pk = NEW.session) <> 0
+AFTER INSERT ON operations WHEN (SELECT deleted_at FROM sessions WHERE pk = NEW.session) <> 0
 BEGIN
     SELECT RAISE(ABORT, 'operations_of_deleted_session');
 END;

@@ -20,7 +20,7 @@ func (s *Store) Apply(ctx context.Context, f agent.Fact) (agent.Applied, error) 
 	if err != nil {
 		return agent.Applied{}, fmt.Errorf("apply %T: %w", f, err)
 	}
-	out.RootSettled = t.rootDone
+	out.RootSettled = len(t.idle) > 0
 	if n := len(t.committed); n > 0 {
 		out.Seq = t.committed[n-1].Seq
 	}
@@ -106,11 +106,7 @@ func (t *tx) applyToTurn(owner *ident, f agent.Fact) (agent.Applied, error) {
 
 // describe merges what became known of a session.
 func (t *tx) describe(owner *ident, f agent.SessionDescribed) (agent.Applied, error) {
-	row, err := t.q.SessionByPK(bg, owner.pk)
-	if err != nil {
-		return agent.Applied{}, fmt.Errorf("session %s: %w", owner.id, err)
-	}
-	before := row
+	row := *owner.row
 	take := func(mine *string, theirs string) {
 		if theirs != "" {
 			*mine = theirs
@@ -127,22 +123,22 @@ func (t *tx) describe(owner *ident, f agent.SessionDescribed) (agent.Applied, er
 	if f.Capabilities != nil {
 		row.Capabilities = text(*f.Capabilities)
 	}
-	if row == before {
+	if row == *owner.row {
 		return agent.Applied{Verdict: agent.VerdictUnchanged}, nil
 	}
-	if row.Handles != before.Handles {
+	if row.Handles != owner.row.Handles {
 		if err := t.bindAliases(owner, row.Handles); err != nil {
 			return agent.Applied{}, err
 		}
 	}
-	row, err = t.q.DescribeSession(bg, dbgen.DescribeSessionParams{
+	if err := t.q.DescribeSession(bg, dbgen.DescribeSessionParams{
 		Title: row.Title, Model: row.Model, AgentType: row.AgentType, Prompt: row.Prompt,
 		ProviderSessionID: row.ProviderSessionID, Handles: row.Handles, Capabilities: row.Capabilities, PK: owner.pk,
-	})
-	if err != nil {
+	}); err != nil {
 		return agent.Applied{}, fmt.Errorf("describe %s: %w", owner.id, err)
 	}
-	t.adjust(owner).row = &row
+	*owner.row = row
+	t.changed(owner)
 	return agent.Applied{Verdict: agent.VerdictApplied}, nil
 }
 
@@ -180,7 +176,11 @@ func (t *tx) reportUsage(owner *ident, r *turnRow, u agent.Usage) (agent.Applied
 			return agent.Applied{}, fmt.Errorf("ancestors of %s: %w", owner.id, err)
 		}
 		for i := range above {
-			if err := t.addUsage(identOf(&above[i]), agent.Usage{}, more); err != nil {
+			i, err := t.session(above[i])
+			if err != nil {
+				return agent.Applied{}, err
+			}
+			if err := t.addUsage(i, agent.Usage{}, more); err != nil {
 				return agent.Applied{}, err
 			}
 		}
@@ -196,15 +196,12 @@ func (t *tx) reportUsage(owner *ident, r *turnRow, u agent.Usage) (agent.Applied
 }
 
 func (t *tx) addUsage(i *ident, own, tree agent.Usage) error {
-	row, err := t.q.SessionByPK(bg, i.pk)
-	if err != nil {
-		return fmt.Errorf("session %s: %w", i.id, err)
-	}
-	row, err = t.q.SetSessionUsage(bg, dbgen.SetSessionUsageParams{
-		OwnUsage: usageText(usageOf(row.OwnUsage).Add(own)), TreeUsage: usageText(usageOf(row.TreeUsage).Add(tree)), PK: i.pk})
-	if err != nil {
+	i.row.OwnUsage = usageText(usageOf(i.row.OwnUsage).Add(own))
+	i.row.TreeUsage = usageText(usageOf(i.row.TreeUsage).Add(tree))
+	if err := t.q.SetSessionUsage(bg, dbgen.SetSessionUsageParams{
+		OwnUsage: i.row.OwnUsage, TreeUsage: i.row.TreeUsage, PK: i.pk}); err != nil {
 		return fmt.Errorf("usage of %s: %w", i.id, err)
 	}
-	t.adjust(i).row = &row
+	t.changed(i)
 	return nil
 }

@@ -109,7 +109,7 @@ func (t *tx) liveTargets(owner *ident, r *turnRow) ([]*turnRow, error) {
 func (t *tx) holdAll(rows []dbgen.Turn) []*turnRow {
 	out := make([]*turnRow, len(rows))
 	for i := range rows {
-		out[i] = t.hold(rows[i])
+		out[i] = t.hold(rows[i], true)
 	}
 	return out
 }
@@ -237,7 +237,7 @@ func (t *tx) settleTargets(op *dbgen.Operation) ([]agent.TargetState, error) {
 	states := make([]agent.TargetState, len(rows))
 	words := map[agent.TargetState][]int64{} // targets whose row changes, by what it then reads
 	for i := range rows {
-		o, r := &rows[i].OperationTarget, t.hold(rows[i].Turn)
+		o, r := &rows[i].OperationTarget, t.hold(rows[i].Turn, true)
 		outcome, state := agent.CancelOutcome(agent.CancelTarget{
 			Root: r.IsRoot == 1, Settled: r.Phase == agent.PhaseSettled, Outcome: r.Outcome, Evidence: o.State})
 		if states[i] = state; state != o.State {

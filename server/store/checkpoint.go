@@ -12,7 +12,7 @@ import (
 // inside a commit is what makes the slowest commits slow.
 const (
 	// checkpointEvery is after how many writes and events the log is copied.
-	checkpointEvery = 512
+	checkpointEvery = 1024
 	// logBound is the size of the log at which the writer itself, between two
 	// transactions, finishes the copy and lets the log start over. Under a steady load the
 	// copy beside it is always a few frames behind, and the log would never start over.
@@ -91,7 +91,7 @@ func (s *Store) afterCommit() {
 	c := s.w.conn
 	var busy, frames, done int64
 	_, _ = c.ExecContext(bg, "PRAGMA busy_timeout = 250")
-	err := c.QueryRowContext(bg, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &done)
+	err := c.QueryRowContext(bg, "PRAGMA wal_checkpoint(RESTART)").Scan(&busy, &frames, &done)
 	_, _ = c.ExecContext(bg, "PRAGMA busy_timeout = 5000")
 	if err != nil && !isBusy(err) {
 		s.opt.Logger.Warn("checkpoint failed", "error", err)

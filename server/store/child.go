@@ -90,13 +90,16 @@ func (t *tx) insertChild(parent *ident, rootTurn *turnRow, f agent.ChildStarted)
 		AgentType: f.AgentType, Prompt: f.Prompt, Handles: handlesText(f.Handles), LatestTurn: turn.PK,
 		CreatedAt: t.now, UpdatedAt: t.now,
 	}
-	if err := agent.CheckChild(t.s.sessionOf(&row, nil)); err != nil {
+	if err := agent.CheckChild(t.s.sessionOf(&row, nil, 0)); err != nil {
 		return err
 	}
 	if err := t.insertSession(&row); err != nil {
 		return err
 	}
 	child := identOf(&row)
+	if err := t.remember(child); err != nil {
+		return err
+	}
 	if err := t.bindAliases(child, row.Handles); err != nil {
 		return err
 	}
@@ -105,11 +108,11 @@ func (t *tx) insertChild(parent *ident, rootTurn *turnRow, f agent.ChildStarted)
 			return fmt.Errorf("ancestors of %s: %w", f.Session, err)
 		}
 	}
-	t.emit(pendingEvent{kind: agent.SessionCreated, session: child, row: &row})
+	t.emit(pendingEvent{kind: agent.SessionCreated, session: child, shows: true})
 	if _, err := t.insertTurn(child, turn); err != nil {
 		return err
 	}
-	t.adjust(root).active++
+	t.countLive(root, 1)
 	t.touch(rootTurn.PK)
 	return nil
 }
@@ -178,7 +181,11 @@ func (t *tx) startAnotherTurn(owner *ident, f agent.TurnStarted) (agent.Applied,
 	if owner.kind == agent.KindRoot {
 		return refused(agent.CodeUnknownOwner), nil
 	}
-	rootTurn, err := t.openRootTurn(owner.root)
+	root, err := t.root(owner)
+	if err != nil {
+		return agent.Applied{}, err
+	}
+	rootTurn, err := t.openRootTurn(root)
 	if err != nil {
 		return agent.Applied{}, err
 	}
@@ -206,12 +213,8 @@ func (t *tx) startAnotherTurn(owner *ident, f agent.TurnStarted) (agent.Applied,
 	if err != nil {
 		return agent.Applied{}, err
 	}
-	t.adjust(owner).latest = r.PK
-	root, err := t.root(owner)
-	if err != nil {
-		return agent.Applied{}, err
-	}
-	t.adjust(root).active++
+	t.latest(owner, r.PK)
+	t.countLive(root, 1)
 	t.touch(rootTurn.PK)
 	return agent.Applied{Verdict: agent.VerdictApplied, Turn: f.Turn}, nil
 }
@@ -234,6 +237,7 @@ func (t *tx) endTurn(owner *ident, r *turnRow, f agent.TurnSettled) (agent.Appli
 	if err != nil {
 		return out, fmt.Errorf("settle %s: %w", r.ID, err)
 	}
+	t.ended = append(t.ended, r)
 	t.s.activity.drop(r.PK)
 	t.emitTurn(agent.TurnUpdated, owner, r)
 	if err := t.closeTurns([]*turnRow{r}, prompts, owner); err != nil {
@@ -243,7 +247,7 @@ func (t *tx) endTurn(owner *ident, r *turnRow, f agent.TurnSettled) (agent.Appli
 	if err != nil {
 		return out, err
 	}
-	t.adjust(root).active--
+	t.countLive(root, -1)
 	t.touch(r.RootTurn)
 	return out, nil
 }

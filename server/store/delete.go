@@ -31,18 +31,14 @@ func (s *Store) Delete(ctx context.Context, ws agent.WorkspaceID, id agent.Sessi
 
 func (t *tx) deleteTree(i *ident) (agent.Deleted, error) {
 	out := agent.Deleted{WasRoot: i.kind == agent.KindRoot}
-	root, err := t.q.SessionByPK(bg, i.root)
+	root, err := t.root(i)
 	if err != nil {
-		return out, fmt.Errorf("root of %s: %w", i.id, err)
-	}
-	if out.Root, err = t.sessionEntity(&root); err != nil {
 		return out, err
 	}
-	own, err := t.q.SessionByPK(bg, i.pk)
-	if err != nil {
-		return out, fmt.Errorf("session %s: %w", i.id, err)
+	if out.Root, err = t.sessionEntity(root); err != nil {
+		return out, err
 	}
-	last, err := t.sessionEntity(&own) // before its turn goes
+	last, err := t.sessionEntity(i) // before its turn goes
 	if err != nil {
 		return out, err
 	}
@@ -59,12 +55,29 @@ func (t *tx) deleteTree(i *ident) (agent.Deleted, error) {
 	if err := t.removeRows(i, list); err != nil {
 		return out, err
 	}
-	t.s.w.forget() // identities that say "not deleted", and streams
+	t.dropDeleted(out.Sessions, keys)
 	t.emit(pendingEvent{kind: agent.SessionDeleted, session: i, entity: last})
 	if out.WasRoot {
 		t.s.activity.dropTree(i.pk)
 	}
 	return out, nil
+}
+
+// dropDeleted forgets what is remembered of sessions that are tombstones now.
+func (t *tx) dropDeleted(ids []agent.SessionID, keys []int64) {
+	gone := make(map[int64]bool, len(keys))
+	for n, id := range ids {
+		delete(t.s.w.idents, id)
+		gone[keys[n]] = true
+	}
+	for pk, r := range t.s.w.turns {
+		if gone[r.Session] {
+			delete(t.s.w.turns, pk)
+			delete(t.s.w.turnIDs, r.ID)
+			t.s.activity.drop(pk)
+		}
+	}
+	clear(t.s.w.streams) // read again where one is still needed
 }
 
 // keysOf lists the sessions of the subtree, parents first.
@@ -93,7 +106,7 @@ func (t *tx) releaseRoot(i *ident, list string) error {
 	if err != nil {
 		return err
 	}
-	open, err := t.openRootTurn(root.pk)
+	open, err := t.openRootTurn(root)
 	if err != nil {
 		return err
 	}
@@ -102,7 +115,7 @@ func (t *tx) releaseRoot(i *ident, list string) error {
 		return fmt.Errorf("open questions below %s: %w", i.id, err)
 	}
 	if asked != 0 {
-		t.adjust(root).pending -= asked
+		t.count(root, -asked)
 	}
 	if open == nil {
 		return nil
@@ -112,7 +125,7 @@ func (t *tx) releaseRoot(i *ident, list string) error {
 		return fmt.Errorf("live turns below %s: %w", i.id, err)
 	}
 	if live != 0 {
-		t.adjust(root).active -= live
+		t.countLive(root, -live)
 	}
 	t.touch(open.PK)
 	return nil

@@ -7,26 +7,24 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
-// gateRow returns a root turn and whether anything lives below it, as of now: in one
-// statement where the row was not read before.
+// gateRow returns a root turn and whether anything lives below it, as of now.
 func (t *tx) gateRow(pk int64) (*turnRow, bool, error) {
-	if r := t.turns[pk]; r != nil {
-		if r.Phase == agent.PhaseSettled {
-			return r, false, nil
-		}
-		live, err := t.q.HasLiveBelow(bg, pk)
+	r := t.s.w.turns[pk]
+	if r == nil { // both in one statement
+		row, err := t.q.GateRow(bg, pk)
 		if err != nil {
-			err = fmt.Errorf("live children: %w", err)
+			return nil, false, fmt.Errorf("root turn %d: %w", pk, err)
 		}
-		return r, live, err
+		return t.hold(row.Turn, row.OpenMessages), row.LiveChildren, nil
 	}
-	row, err := t.q.GateRow(bg, pk)
+	if r.Phase == agent.PhaseSettled {
+		return r, false, nil
+	}
+	live, err := t.q.HasLiveBelow(bg, pk)
 	if err != nil {
-		return nil, false, fmt.Errorf("root turn %d: %w", pk, err)
+		err = fmt.Errorf("live children: %w", err)
 	}
-	r := t.hold(row.Turn)
-	r.openMessages, r.checked = row.OpenMessages, true
-	return r, row.LiveChildren, nil
+	return r, live, err
 }
 
 // viewOf is what the gate knows of a root turn.
@@ -74,11 +72,12 @@ func (t *tx) decide(pk int64) error {
 	if r.shown {
 		t.emitTurn(agent.TurnUpdated, owner, r)
 	}
+	r.dirty, r.shown = false, false
 	if d.Phase == agent.PhaseSettled {
-		t.rootDone = true
+		t.ended, t.idle = append(t.ended, r), append(t.idle, owner)
 		t.s.activity.drop(r.PK)
 		t.s.activity.dropTree(owner.pk)
-		t.adjust(owner).touch = true
+		t.raise(owner)
 		return t.closeTurns([]*turnRow{r}, prompts, owner)
 	}
 	return nil
@@ -130,5 +129,6 @@ func (t *tx) writeLate(r *turnRow) error {
 	if err == nil && r.shown {
 		t.emitTurn(agent.TurnUpdated, owner, r)
 	}
+	r.dirty, r.shown = false, false
 	return err
 }

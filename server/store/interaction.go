@@ -94,13 +94,13 @@ func (t *tx) countPrompts(owner *ident, r *turnRow, next agent.TurnState, by int
 			t.emitTurn(agent.TurnUpdated, owner, r)
 		}
 	}
-	t.adjust(owner).pending += by
+	t.count(owner, by)
 	if owner.kind == agent.KindChild {
 		root, err := t.root(owner)
 		if err != nil {
 			return err
 		}
-		t.adjust(root).pending += by
+		t.count(root, by)
 	}
 	return nil
 }

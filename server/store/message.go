@@ -97,7 +97,7 @@ func (t *tx) insertMessage(owner *ident, r *turnRow, m agent.Message, p dbgen.In
 	if row.Status.Ended() {
 		return &row, nil
 	}
-	r.openMessages = true
+	r.mayHaveOpen = true
 	t.s.w.streams[row.ID] = &stream{pk: row.PK, turnPK: r.PK, session: owner.id, turn: r.ID, size: int64(len(row.Body))}
 	return &row, nil
 }

@@ -123,11 +123,11 @@ func (t *tx) claim(op *dbgen.Operation, worker string, lease time.Duration) (age
 		Operation: operationOf(op, targets), Workspace: owner.workspaceID, RootTurn: op.RootTurnID,
 		RootTarget: op.Kind == agent.OperationCancel && op.TurnID == op.RootTurnID,
 	}
-	root, err := t.q.SessionByPK(bg, op.Root)
+	root, err := t.root(owner)
 	if err != nil {
-		return c, fmt.Errorf("root of %s: %w", op.ID, err)
+		return c, err
 	}
-	if c.Root, err = t.sessionEntity(&root); err != nil {
+	if c.Root, err = t.sessionEntity(root); err != nil {
 		return c, err
 	}
 	if op.Kind == agent.OperationAnswer {

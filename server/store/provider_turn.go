@@ -94,14 +94,11 @@ func (t *tx) placeProviderTurn(owner *ident, id agent.TurnID) (*turnRow, agent.C
 		}
 		return r, "", nil
 	}
-	session, err := t.q.SessionByPK(bg, owner.pk)
-	if err != nil {
-		return nil, "", fmt.Errorf("session %s: %w", owner.id, err)
-	}
-	view := agent.AdmitView{RootExists: true, SessionGone: session.DeletedAt != 0}
+	view := agent.AdmitView{RootExists: true, SessionGone: owner.deleted}
 	var latest *turnRow
-	if session.LatestTurn != 0 {
-		if latest, err = t.turnByPK(session.LatestTurn); err != nil {
+	if owner.row.LatestTurn != 0 {
+		var err error
+		if latest, err = t.turnByPK(owner.row.LatestTurn); err != nil {
 			return nil, "", err
 		}
 		view.RootOpen = latest.Phase != agent.PhaseSettled
@@ -130,7 +127,8 @@ func (t *tx) newRootTurn(owner *ident, cause agent.Trigger) (*turnRow, error) {
 	r, err := t.insertTurn(owner, row)
 	if err == nil {
 		t.touch(r.PK)
-		t.adjust(owner).touch = true
+		t.raise(owner)
+		t.latest(owner, r.PK)
 	}
 	return r, err
 }
@@ -144,8 +142,7 @@ func (t *tx) insertTurn(owner *ident, row dbgen.Turn) (*turnRow, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("turn %s: %w", row.ID, err)
 	}
-	r := t.hold(row)
-	r.checked = true // a new turn has no messages
+	r := t.hold(row, false)
 	t.s.activity.heard(row.PK, owner.root, t.now)
 	t.emitTurn(agent.TurnCreated, owner, r)
 	return r, nil

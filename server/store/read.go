@@ -36,13 +36,19 @@ func sessionRow(ctx context.Context, q *dbgen.Queries, ws agent.WorkspaceID, id 
 
 func (s *Store) entity(ctx context.Context, q *dbgen.Queries, row *dbgen.Session) (agent.Session, error) {
 	if row.LatestTurn == 0 {
-		return s.sessionOf(row, nil), nil
+		return s.sessionOf(row, nil, 0), nil
 	}
 	t, err := q.TurnByPK(ctx, row.LatestTurn)
 	if err != nil {
 		return agent.Session{}, fmt.Errorf("latest turn of %s: %w", row.ID, err)
 	}
-	return s.sessionOf(row, &t), nil
+	var live int64
+	if t.IsRoot == 1 && t.Phase != agent.PhaseSettled {
+		if live, err = q.CountLiveBelow(ctx, t.PK); err != nil {
+			return agent.Session{}, fmt.Errorf("live turns below %s: %w", row.ID, err)
+		}
+	}
+	return s.sessionOf(row, &t, live), nil
 }
 
 // Session returns one session. CodeNotFound.
@@ -84,14 +90,14 @@ func (s *Store) tree(ctx context.Context, q *dbgen.Queries, row *dbgen.Session) 
 		rows, err := q.TreeBelowRoot(ctx, row.PK)
 		out := make([]agent.Session, len(rows))
 		for i := range rows {
-			out[i] = s.sessionOf(&rows[i].Session, &rows[i].Turn)
+			out[i] = s.sessionOf(&rows[i].Session, &rows[i].Turn, 0)
 		}
 		return out, err
 	}
 	rows, err := q.TreeBelowChild(ctx, row.PK)
 	out := make([]agent.Session, len(rows))
 	for i := range rows {
-		out[i] = s.sessionOf(&rows[i].Session, &rows[i].Turn)
+		out[i] = s.sessionOf(&rows[i].Session, &rows[i].Turn, 0)
 	}
 	return out, err
 }
@@ -173,9 +179,18 @@ func (s *Store) withLatestTurns(ctx context.Context, q *dbgen.Queries, rows []db
 			keys = append(keys, rows[i].LatestTurn)
 		}
 	}
-	turns, err := q.TurnsByPK(ctx, keysJSON(keys))
+	list := keysJSON(keys)
+	turns, err := q.TurnsByPK(ctx, list)
 	if err != nil {
 		return nil, fmt.Errorf("latest turns: %w", err)
+	}
+	counts, err := q.CountLiveBelowEach(ctx, list)
+	if err != nil {
+		return nil, fmt.Errorf("live turns: %w", err)
+	}
+	live := make(map[int64]int64, len(counts))
+	for _, c := range counts {
+		live[c.RootTurn] = c.Live
 	}
 	byKey := make(map[int64]*dbgen.Turn, len(turns))
 	for i := range turns {
@@ -183,7 +198,7 @@ func (s *Store) withLatestTurns(ctx context.Context, q *dbgen.Queries, rows []db
 	}
 	out := make([]agent.Session, len(rows))
 	for i := range rows {
-		out[i] = s.sessionOf(&rows[i], byKey[rows[i].LatestTurn])
+		out[i] = s.sessionOf(&rows[i], byKey[rows[i].LatestTurn], live[rows[i].LatestTurn])
 	}
 	return out, nil
 }

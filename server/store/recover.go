@@ -17,7 +17,7 @@ func (t *tx) loseSession(root *ident, cause *agent.Error) (agent.Applied, error)
 	if root.kind != agent.KindRoot {
 		return refused(agent.CodeUnknownOwner), nil
 	}
-	open, err := t.openRootTurn(root.pk)
+	open, err := t.openRootTurn(root)
 	if err != nil || open == nil {
 		return out, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/db/dbgen"
@@ -70,8 +71,9 @@ func turnOf(r *dbgen.Turn) agent.Turn {
 	return t
 }
 
-// sessionOf is a session with its latest turn, nil before any.
-func (s *Store) sessionOf(r *dbgen.Session, latest *dbgen.Turn) agent.Session {
+// sessionOf is a session with its latest turn, nil before any, and how many turns live
+// below it.
+func (s *Store) sessionOf(r *dbgen.Session, latest *dbgen.Turn, active int64) agent.Session {
 	e := agent.Session{
 		ID: r.ID, WorkspaceID: r.WorkspaceID, Kind: r.Kind, Provider: r.Provider, Title: r.Title, Cwd: r.Cwd, Model: r.Model,
 		AgentType: r.AgentType, Prompt: r.Prompt, PermissionMode: r.PermissionMode, Scenario: r.Scenario, Pinned: r.Pinned == 1,
@@ -80,7 +82,7 @@ func (s *Store) sessionOf(r *dbgen.Session, latest *dbgen.Turn) agent.Session {
 			RootSessionID: r.RootID, RootTurnID: r.RootTurnID,
 		},
 		ProviderSessionID: r.ProviderSessionID, Handles: handlesOf(r.Handles), Capabilities: capabilitiesOf(r.Capabilities),
-		PendingInteractionCount: int(r.Pending), ActiveChildCount: int(r.ActiveChildren),
+		PendingInteractionCount: int(r.Pending), ActiveChildCount: int(active),
 		Usage: usageOf(r.OwnUsage), UsageWithChildren: usageOf(r.TreeUsage),
 		CreatedAt: timeOf(r.CreatedAt), UpdatedAt: timeOf(r.UpdatedAt),
 	}
@@ -146,10 +148,18 @@ func handlesText(h agent.Handles) string {
 	return text(h)
 }
 
+// knownCapabilities remembers the few texts there are: every session event needs them.
+var knownCapabilities sync.Map
+
 func capabilitiesOf(s string) (c agent.Capabilities) {
-	if s != "" {
-		_ = json.Unmarshal([]byte(s), &c)
+	if s == "" {
+		return c
 	}
+	if known, ok := knownCapabilities.Load(s); ok {
+		return known.(agent.Capabilities)
+	}
+	_ = json.Unmarshal([]byte(s), &c)
+	knownCapabilities.Store(s, c)
 	return c
 }
 

@@ -8,13 +8,18 @@ import (
 )
 
 // below returns the identity of a turn's session without reading it: of a large tree that
-// would be a statement for each child. It is not remembered, as it lacks the parent.
+// would be a statement for each child. It is not remembered, as it lacks the row.
 func below(root *ident, r *turnRow) *ident {
 	if r.Session == root.pk {
 		return root
 	}
+	return childOf(root, r.Session, r.SessionID)
+}
+
+// childOf names a session of a tree, enough to own an event.
+func childOf(root *ident, pk int64, id agent.SessionID) *ident {
 	i := *root
-	i.pk, i.id, i.kind, i.parent = r.Session, r.SessionID, agent.KindChild, 0
+	i.pk, i.id, i.kind, i.row = pk, id, agent.KindChild, nil
 	return &i
 }
 
@@ -57,11 +62,12 @@ func (t *tx) settleChildren(root *ident, all []ending) error {
 			return fmt.Errorf("settle %d turns: %d were live", len(keys), n)
 		}
 	}
+	t.ended = append(t.ended, rows...)
 	t.s.activity.drop(keys...)
 	for _, r := range rows {
 		t.emit(pendingEvent{kind: agent.TurnUpdated, session: below(root, r), turnID: r.ID, turn: r})
 	}
-	t.adjust(root).active -= int64(len(all))
+	t.countLive(root, -int64(len(all)))
 	t.touch(all[0].row.RootTurn)
 	return t.closeTurns(rows, prompts, root)
 }
@@ -74,7 +80,7 @@ func (t *tx) closeTurns(rows []*turnRow, prompts int64, owner *ident) error {
 	all := make([]int64, len(rows))
 	for i, r := range rows {
 		all[i] = r.PK
-		if !r.checked || r.openMessages {
+		if r.mayHaveOpen {
 			mayHave = append(mayHave, r.PK)
 		}
 	}
@@ -129,9 +135,7 @@ func sessionOrBelow(owner *ident, pk int64, id agent.SessionID) *ident {
 	if pk == owner.pk {
 		return owner
 	}
-	i := *owner
-	i.pk, i.id, i.kind, i.parent = pk, id, agent.KindChild, 0
-	return &i
+	return childOf(owner, pk, id)
 }
 
 // closeInteractions supersedes the open questions of turns that have settled.
@@ -158,11 +162,14 @@ func (t *tx) closeInteractions(turns []int64, owner *ident) error {
 			return err
 		}
 		q.AnsweredBy, q.ErrorCode, q.ErrorText, q.UpdatedAt = "", "", "", t.now
-		asker := sessionOrBelow(owner, q.Session, q.SessionID)
+		asker, err := t.session(q.SessionID)
+		if err != nil {
+			return err
+		}
 		t.emitInteraction(agent.InteractionUpdated, asker, q)
-		t.adjust(root).pending--
+		t.count(root, -1)
 		if asker.pk != root.pk {
-			t.adjust(asker).pending--
+			t.count(asker, -1)
 		}
 	}
 	return nil

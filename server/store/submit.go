@@ -19,9 +19,7 @@ import (
 // CodeNotFound where the workspace is missing.
 func (s *Store) CreateSession(ctx context.Context, n agent.NewSession) (agent.Submitted, error) {
 	var out agent.Submitted
-	var submitted *submission
-	t, err := s.write(ctx, func(t *tx) (err error) {
-		out, submitted = agent.Submitted{}, nil
+	_, err := s.write(ctx, func(t *tx) (err error) {
 		w, err := liveWorkspace(bg, t.q, n.Workspace)
 		if err != nil {
 			return err
@@ -39,23 +37,23 @@ func (s *Store) CreateSession(ctx context.Context, n agent.NewSession) (agent.Su
 			return err
 		}
 		root := identOf(row)
+		if err := t.remember(root); err != nil {
+			return err
+		}
+		t.emit(pendingEvent{kind: agent.SessionCreated, session: root, shows: true})
 		if n.Message == nil {
-			out.Session, err = t.sessionEntity(row)
+			out.Session, err = t.sessionEntity(root)
 			return err
 		}
 		m := *n.Message
 		m.Session = root.id
-		submitted, err = t.beginTurn(root, m)
-		return err
+		return t.beginTurn(root, m, &out)
 	})
-	if err == nil && submitted != nil {
-		out, err = submitted.result(t)
-	}
 	return out, err
 }
 
 // repeated returns the session that an Idempotency-Key already made, or nil.
-func (t *tx) repeated(ws int64, n agent.NewSession) (*dbgen.Session, error) {
+func (t *tx) repeated(ws int64, n agent.NewSession) (*ident, error) {
 	if n.Key == "" {
 		return nil, nil
 	}
@@ -73,7 +71,10 @@ func (t *tx) repeated(ws int64, n agent.NewSession) (*dbgen.Session, error) {
 	if err == nil && session.DeletedAt != 0 {
 		err = agent.Errorf(agent.CodeNotFound, "the session that this Idempotency-Key made was deleted")
 	}
-	return &session, err
+	if err != nil {
+		return nil, err
+	}
+	return t.session(session.ID)
 }
 
 // fingerprint is of everything a person chose. What the provider can do is not part of it.
@@ -83,17 +84,17 @@ func fingerprint(n agent.NewSession) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (t *tx) repeatSession(row *dbgen.Session, n agent.NewSession) (out agent.Submitted, err error) {
+func (t *tx) repeatSession(i *ident, n agent.NewSession) (out agent.Submitted, err error) {
 	if n.Message != nil && n.Message.ClientMessageID != "" {
-		if m, err := t.byClient(row.PK, n.Message.ClientMessageID); err != nil || m != nil {
+		if m, err := t.byClient(i.pk, n.Message.ClientMessageID); err != nil || m != nil {
 			if err != nil {
 				return out, err
 			}
-			return t.repeatMessage(identOf(row), m)
+			return t.repeatMessage(i, m)
 		}
 	}
 	out.Repeated = true
-	if out.Session, err = t.sessionEntity(row); err == nil {
+	if out.Session, err = t.sessionEntity(i); err == nil {
 		out.Turn = out.Session.LatestTurn
 	}
 	return out, err
@@ -126,7 +127,6 @@ func (t *tx) insertRoot(w *dbgen.Workspace, n agent.NewSession) (*dbgen.Session,
 			return nil, fmt.Errorf("idempotency key: %w", err)
 		}
 	}
-	t.emit(pendingEvent{kind: agent.SessionCreated, session: identOf(&row), row: &row})
 	return &row, nil
 }
 
@@ -157,40 +157,12 @@ func (t *tx) putSearch(session int64, s string) error {
 	return nil
 }
 
-// submission is a message as it was placed, before the commit has its numbers.
-type submission struct {
-	root      *ident
-	turn      *turnRow
-	message   *dbgen.Message
-	operation *dbgen.Operation
-	delivery  agent.Delivery
-}
-
-// result is the answer, from the rows as they were committed.
-func (s *submission) result(t *tx) (agent.Submitted, error) {
-	out := agent.Submitted{Delivery: s.delivery}
-	turn, message := turnOf(&s.turn.Turn), messageOf(s.message, "")
-	out.Turn, out.Message = &turn, &message
-	if s.operation != nil {
-		o := operationOf(s.operation, nil)
-		out.Operation = &o
-	}
-	for i := range t.pending {
-		if p := &t.pending[i]; p.row != nil && p.row.PK == s.root.pk {
-			out.Session = t.s.sessionOf(p.row, &s.turn.Turn)
-		}
-	}
-	return out, nil
-}
-
 // Submit takes a person's message: it begins a turn, joins the open one, or is refused
 // with the reason of agent.PlaceMessage. The same ClientMessageID gives the same answer, with
 // another text CodeConflict. CodeNotFound.
 func (s *Store) Submit(ctx context.Context, m agent.NewMessage) (agent.Submitted, error) {
 	var out agent.Submitted
-	var submitted *submission
-	t, err := s.write(ctx, func(t *tx) error {
-		out, submitted = agent.Submitted{}, nil
+	_, err := s.write(ctx, func(t *tx) error {
 		owner, err := t.liveSession(m.Session)
 		if err != nil {
 			return err
@@ -206,12 +178,8 @@ func (s *Store) Submit(ctx context.Context, m agent.NewMessage) (agent.Submitted
 			out, err = t.repeatMessage(owner, known)
 			return err
 		}
-		submitted, err = t.place(owner, m)
-		return err
+		return t.place(owner, m, &out)
 	})
-	if err == nil && submitted != nil {
-		out, err = submitted.result(t)
-	}
 	return out, err
 }
 
@@ -247,27 +215,19 @@ func (t *tx) repeatMessage(owner *ident, row *dbgen.Message) (agent.Submitted, e
 		o := operationOf(op, nil)
 		out.Operation = &o
 	}
-	session, err := t.q.SessionByPK(bg, owner.pk)
-	if err != nil {
-		return out, fmt.Errorf("session %s: %w", owner.id, err)
-	}
-	out.Session, err = t.sessionEntity(&session)
+	out.Session, err = t.sessionEntity(owner)
 	return out, err
 }
 
-func (t *tx) place(owner *ident, m agent.NewMessage) (*submission, error) {
+func (t *tx) place(owner *ident, m agent.NewMessage, out *agent.Submitted) error {
 	view := agent.PlaceView{Kind: owner.kind}
 	var open *turnRow
-	var session dbgen.Session
 	if owner.kind == agent.KindRoot {
 		var err error
-		if open, err = t.openRootTurn(owner.pk); err != nil {
-			return nil, err
+		if open, err = t.openRootTurn(owner); err != nil {
+			return err
 		}
-		if session, err = t.q.SessionByPK(bg, owner.pk); err != nil {
-			return nil, fmt.Errorf("session %s: %w", owner.id, err)
-		}
-		view.Capabilities = capabilitiesOf(session.Capabilities)
+		view.Capabilities = capabilitiesOf(owner.row.Capabilities)
 		if open != nil {
 			view.RootOpen, view.CancelOpen = true, open.Closed == 1
 			view.LiveProvider = open.ProviderLive > open.ProviderReserved
@@ -275,16 +235,16 @@ func (t *tx) place(owner *ident, m agent.NewMessage) (*submission, error) {
 	}
 	switch delivery, code := agent.PlaceMessage(view); {
 	case code != "":
-		return nil, agent.Errorf(code, "%s", placeRefusals[code])
+		return agent.Errorf(code, "%s", placeRefusals[code])
 	case delivery == agent.DeliveryStarted:
-		if session.Title == "" {
+		if owner.row.Title == "" {
 			if err := t.nameFromMessage(owner, m.Text); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		return t.beginTurn(owner, m)
+		return t.beginTurn(owner, m, out)
 	default:
-		return t.guide(owner, open, m, delivery)
+		return t.guide(owner, open, m, delivery, out)
 	}
 }
 
@@ -295,35 +255,58 @@ var placeRefusals = map[agent.Code]string{
 }
 
 func (t *tx) nameFromMessage(owner *ident, s string) error {
-	row, err := t.q.RenameSession(bg, dbgen.RenameSessionParams{Title: titleFrom(s), UpdatedAt: t.now, PK: owner.pk})
-	if err != nil {
-		return fmt.Errorf("name %s: %w", owner.id, err)
+	owner.row.Title = titleFrom(s)
+	if err := t.rename(owner); err != nil {
+		return err
 	}
-	t.adjust(owner).row = &row
 	return t.putSearch(owner.pk, s)
 }
 
+// rename writes what people may edit of a session.
+func (t *tx) rename(i *ident) error {
+	i.row.UpdatedAt = t.now
+	if err := t.q.RenameSession(bg, dbgen.RenameSessionParams{
+		Title: i.row.Title, Titled: i.row.Titled, Pinned: i.row.Pinned, UpdatedAt: t.now, PK: i.pk}); err != nil {
+		return fmt.Errorf("session %s: %w", i.id, err)
+	}
+	t.changed(i)
+	return nil
+}
+
 // beginTurn starts a root turn with a person's message.
-func (t *tx) beginTurn(owner *ident, m agent.NewMessage) (*submission, error) {
+func (t *tx) beginTurn(owner *ident, m agent.NewMessage, out *agent.Submitted) error {
 	r, err := t.newRootTurn(owner, agent.TriggerUser)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t.adjust(owner).latest = r.PK
 	row, err := t.userMessage(owner, r, m, agent.DeliveryStarted)
-	return &submission{root: owner, turn: r, message: row, delivery: agent.DeliveryStarted}, err
+	t.answer = func() error { return t.submitted(owner, r, row, nil, out) }
+	return err
 }
 
 // guide adds a person's message to the open root turn, with the operation that delivers it.
-func (t *tx) guide(owner *ident, r *turnRow, m agent.NewMessage, d agent.Delivery) (*submission, error) {
+func (t *tx) guide(owner *ident, r *turnRow, m agent.NewMessage, d agent.Delivery, out *agent.Submitted) error {
 	row, err := t.userMessage(owner, r, m, d)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	op, err := t.insertOperation(owner, r, dbgen.InsertOperationParams{
 		Kind: agent.OperationGuide, Client: m.Client, MessageID: row.ID})
-	t.adjust(owner).touch = true
-	return &submission{root: owner, turn: r, message: row, operation: op, delivery: d}, err
+	t.raise(owner)
+	t.answer = func() error { return t.submitted(owner, r, row, op, out) }
+	return err
+}
+
+// submitted is the answer, from the rows as they are committed.
+func (t *tx) submitted(owner *ident, r *turnRow, row *dbgen.Message, op *dbgen.Operation, out *agent.Submitted) (err error) {
+	turn, message := turnOf(&r.Turn), messageOf(row, "")
+	*out = agent.Submitted{Turn: &turn, Message: &message, Delivery: row.Delivery}
+	if op != nil {
+		o := operationOf(op, nil)
+		out.Operation = &o
+	}
+	out.Session, err = t.sessionEntity(owner)
+	return err
 }
 
 func (t *tx) userMessage(owner *ident, r *turnRow, m agent.NewMessage, d agent.Delivery) (*dbgen.Message, error) {
@@ -344,29 +327,24 @@ func (s *Store) UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agen
 		if err != nil {
 			return err
 		}
-		row, err := t.q.SessionByPK(bg, i.pk)
-		if err != nil {
-			return fmt.Errorf("session %s: %w", id, err)
-		}
-		p := dbgen.RenameSessionParams{Title: row.Title, Titled: row.Titled, Pinned: row.Pinned, UpdatedAt: t.now, PK: i.pk}
+		before := *i.row
 		if title != nil {
-			p.Title, p.Titled = *title, 1
+			i.row.Title, i.row.Titled = *title, 1
 		}
 		if pinned != nil {
-			p.Pinned = flag(*pinned)
+			i.row.Pinned = flag(*pinned)
 		}
-		if p.Title != row.Title || p.Pinned != row.Pinned {
-			if row, err = t.q.RenameSession(bg, p); err != nil {
-				return fmt.Errorf("session %s: %w", id, err)
+		if before != *i.row {
+			if err := t.rename(i); err != nil {
+				return err
 			}
-			t.adjust(i).row = &row
 		}
 		if title != nil && i.kind == agent.KindRoot {
 			if err := t.retitleSearch(i.pk, *title); err != nil {
 				return err
 			}
 		}
-		out, err = t.sessionEntity(&row)
+		out, err = t.sessionEntity(i)
 		return err
 	})
 	return out, err

@@ -11,19 +11,20 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
-// tx is one unit of work inside the writer's transaction. It holds each row it has read
-// once, so that two changes of one row are one row; it collects the events, and the
-// root turns whose gate must be asked.
+// tx is one unit of work inside the writer's transaction. Rows are held once, by the writer,
+// so that two changes of one row are one row; what a unit of work that fails has done to them
+// is forgotten with them. It collects the events, and the root turns whose gate must be asked.
 type tx struct {
 	s   *Store
 	q   *dbgen.Queries
 	now int64
 
-	turns    map[int64]*turnRow
-	deltas   []*sessionDelta
-	touched  []int64 // keys of root turns, in the order they were touched
-	pending  []pendingEvent
-	rootDone bool // a root turn settled
+	deltas  []*sessionDelta
+	touched []int64 // keys of root turns, in the order they were touched
+	pending []pendingEvent
+	ended   []*turnRow   // turns that have settled: not remembered past the commit
+	idle    []*ident     // roots whose turn settled here, likewise
+	answer  func() error // builds what the caller gets, when everything is written
 
 	workspace int64 // whose seq moves, 0 before the first event
 	base      int64 // its seq before this unit of work
@@ -34,23 +35,24 @@ func newTx(s *Store) *tx {
 	return &tx{s: s, q: s.w.q, now: micros(s.opt.Now())}
 }
 
-// ident is what never changes of a session, and whether it is a tombstone.
+// ident is a session as the writer remembers it: what never changes of it, and its row
+// once somebody needed that.
 type ident struct {
-	pk, workspace, root, parent int64
-	id, rootID                  agent.SessionID
-	workspaceID                 agent.WorkspaceID
-	kind                        agent.Kind
-	provider                    string
-	deleted                     bool
+	pk, workspace, root int64
+	id, rootID          agent.SessionID
+	workspaceID         agent.WorkspaceID
+	kind                agent.Kind
+	provider            string
+	deleted             bool
+	row                 *dbgen.Session
+	active              int64             // of a root: live turns below it
+	kids                []agent.SessionID // of a root: what is remembered below it
 }
 
 func identOf(r *dbgen.Session) *ident {
 	i := &ident{
 		pk: r.PK, workspace: r.Workspace, root: r.Root, id: r.ID, rootID: r.RootID,
-		workspaceID: r.WorkspaceID, kind: r.Kind, provider: r.Provider, deleted: r.DeletedAt != 0,
-	}
-	if r.Parent != nil {
-		i.parent = *r.Parent
+		workspaceID: r.WorkspaceID, kind: r.Kind, provider: r.Provider, deleted: r.DeletedAt != 0, row: r,
 	}
 	if i.kind == agent.KindRoot {
 		i.rootID = i.id
@@ -58,7 +60,7 @@ func identOf(r *dbgen.Session) *ident {
 	return i
 }
 
-// session returns the identity of a session, tombstones included, or nil.
+// session returns a session, tombstones included, or nil.
 func (t *tx) session(id agent.SessionID) (*ident, error) {
 	if i := t.s.w.idents[id]; i != nil {
 		return i, nil
@@ -71,8 +73,25 @@ func (t *tx) session(id agent.SessionID) (*ident, error) {
 		return nil, fmt.Errorf("session %s: %w", id, err)
 	}
 	i := identOf(&row)
-	t.s.w.idents[id] = i
-	return i, nil
+	return i, t.remember(i)
+}
+
+// remember keeps a session until its root turn settles.
+func (t *tx) remember(i *ident) (err error) {
+	t.s.w.idents[i.id] = i
+	if i.kind == agent.KindRoot {
+		if i.row.LatestTurn != 0 {
+			if i.active, err = t.q.CountLiveBelow(bg, i.row.LatestTurn); err != nil {
+				err = fmt.Errorf("live turns below %s: %w", i.id, err)
+			}
+		}
+		return err
+	}
+	root, err := t.root(i)
+	if err == nil {
+		root.kids = append(root.kids, i.id)
+	}
+	return err
 }
 
 // liveSession is session for commands: what is missing or deleted is CodeNotFound.
@@ -84,72 +103,70 @@ func (t *tx) liveSession(id agent.SessionID) (*ident, error) {
 	return i, err
 }
 
-// turnRow is one turn as this unit of work sees it.
+// turnRow is a turn as the writer remembers it while it lives, and what this unit of work
+// has done to it.
 type turnRow struct {
 	dbgen.Turn
-	openMessages bool // it has messages that have not ended; known when checked
-	checked      bool
-	dirty        bool // a root turn with columns to write, by the gate
-	shown        bool // what people see of it changed
+	mayHaveOpen bool // messages that have not ended; false is certain
+	dirty       bool // a root turn with columns to write, by the gate
+	shown       bool // what people see of it changed
 }
 
-func (t *tx) hold(row dbgen.Turn) *turnRow {
-	if r := t.turns[row.PK]; r != nil {
+// hold returns the one turnRow of a row that was read.
+func (t *tx) hold(row dbgen.Turn, mayHaveOpen bool) *turnRow {
+	if r := t.s.w.turns[row.PK]; r != nil {
 		return r
 	}
-	if t.turns == nil {
-		t.turns = make(map[int64]*turnRow, 4)
+	r := &turnRow{Turn: row, mayHaveOpen: mayHaveOpen}
+	t.s.w.turns[row.PK] = r
+	t.s.w.turnIDs[row.ID] = r
+	if row.Phase == agent.PhaseSettled {
+		t.ended = append(t.ended, r)
 	}
-	r := &turnRow{Turn: row}
-	t.turns[row.PK] = r
 	return r
 }
 
 // turn returns a turn of exactly that session, or nil.
 func (t *tx) turn(owner *ident, id agent.TurnID) (*turnRow, error) {
-	if len(t.turns) <= 4 {
-		for _, r := range t.turns {
-			if r.ID == id && r.Session == owner.pk {
-				return r, nil
-			}
+	r := t.s.w.turnIDs[id]
+	if r == nil {
+		row, err := t.q.TurnForFact(bg, id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, nil
 		}
+		if err != nil {
+			return nil, fmt.Errorf("turn %s: %w", id, err)
+		}
+		r = t.hold(row.Turn, row.OpenMessages)
 	}
-	row, err := t.q.TurnForFact(bg, id)
-	if errors.Is(err, sql.ErrNoRows) {
+	if r.Session != owner.pk {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("turn %s: %w", id, err)
-	}
-	if row.Turn.Session != owner.pk {
-		return nil, nil
-	}
-	r := t.hold(row.Turn)
-	r.openMessages, r.checked = row.OpenMessages, true
 	return r, nil
 }
 
 func (t *tx) turnByPK(pk int64) (*turnRow, error) {
-	if r := t.turns[pk]; r != nil {
+	if r := t.s.w.turns[pk]; r != nil {
 		return r, nil
 	}
 	row, err := t.q.TurnByPK(bg, pk)
 	if err != nil {
 		return nil, fmt.Errorf("turn %d: %w", pk, err)
 	}
-	return t.hold(row), nil
+	return t.hold(row, true), nil
 }
 
-// openRootTurn returns the root turn of a root session that has not settled, or nil.
-func (t *tx) openRootTurn(root int64) (*turnRow, error) {
-	row, err := t.q.LiveRootTurn(bg, root)
-	if errors.Is(err, sql.ErrNoRows) {
+// openRootTurn returns the root turn of a root session that has not settled, or nil. It is
+// the session's latest turn, if any is.
+func (t *tx) openRootTurn(root *ident) (*turnRow, error) {
+	if root.row.LatestTurn == 0 {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open root turn: %w", err)
+	r, err := t.turnByPK(root.row.LatestTurn)
+	if err != nil || r.Phase == agent.PhaseSettled {
+		return nil, err
 	}
-	return t.hold(row), nil
+	return r, nil
 }
 
 // touch has the gate of a root turn asked at the end of this unit of work.
@@ -159,17 +176,16 @@ func (t *tx) touch(rootTurn int64) {
 	}
 }
 
-// sessionDelta is what changes of a session row besides what people may edit.
+// sessionDelta says that a session's row changed: its counters are to be written, or it
+// was written and is to be shown.
 type sessionDelta struct {
-	session         *ident
-	pending, active int64
-	latest          int64 // pk of a turn that began
-	touch           bool  // it moves to the top of the list
-	row             *dbgen.Session
+	session *ident
+	counted bool
+	touch   bool // it moves to the top of the list
 }
 
-// adjust returns the difference to write of a session; a session event follows.
-func (t *tx) adjust(i *ident) *sessionDelta {
+// changed notes that a session's row was written; a session event follows.
+func (t *tx) changed(i *ident) *sessionDelta {
 	for _, d := range t.deltas {
 		if d.session.pk == i.pk {
 			return d
@@ -178,6 +194,30 @@ func (t *tx) adjust(i *ident) *sessionDelta {
 	d := &sessionDelta{session: i}
 	t.deltas = append(t.deltas, d)
 	return d
+}
+
+// count moves the number of a session's open questions.
+func (t *tx) count(i *ident, pending int64) {
+	i.row.Pending += pending
+	t.changed(i).counted = true
+}
+
+// countLive moves the number of turns that live below a root. It is shown, not stored.
+func (t *tx) countLive(root *ident, by int64) {
+	root.active += by
+	t.changed(root)
+}
+
+// raise moves a session to the top of the list.
+func (t *tx) raise(i *ident) {
+	i.row.UpdatedAt = t.now
+	t.changed(i).touch = true
+}
+
+// latest makes a turn the latest of its session.
+func (t *tx) latest(i *ident, turn int64) {
+	i.row.LatestTurn = turn
+	t.changed(i).counted = true
 }
 
 // root returns the identity of the root of i's tree.
@@ -198,9 +238,9 @@ type pendingEvent struct {
 	kind    agent.EventKind
 	session *ident
 	turnID  agent.TurnID
-	turn    *turnRow       // turn events
-	row     *dbgen.Session // session events
-	entity  any            // message, interaction and operation events
+	turn    *turnRow // turn events
+	shows   bool     // session events: the session itself
+	entity  any      // message, interaction and operation events
 }
 
 // emit appends an event and returns the number it will have.
@@ -240,49 +280,47 @@ func (t *tx) finish() error {
 	if err := t.writeSessions(); err != nil {
 		return err
 	}
-	if len(t.pending) == 0 {
-		return nil
+	if len(t.pending) > 0 {
+		if err := t.encodeEvents(); err != nil {
+			return err
+		}
+		if err := t.insertEvents(); err != nil {
+			return err
+		}
 	}
-	if err := t.encodeEvents(); err != nil {
-		return err
+	if t.answer != nil {
+		return t.answer()
 	}
-	return t.insertEvents()
+	return nil
 }
 
-// writeSessions writes the differences, roots last, and emits their events.
+// writeSessions writes the counters that moved, roots last, and emits the events.
 func (t *tx) writeSessions() error {
 	for _, roots := range []bool{false, true} {
 		for _, d := range t.deltas {
 			if (d.session.kind == agent.KindRoot) != roots {
 				continue
 			}
-			row, err := t.writeSession(d)
-			if err != nil {
+			if err := t.writeSession(d); err != nil {
 				return fmt.Errorf("session %s: %w", d.session.id, err)
 			}
-			t.emit(pendingEvent{kind: agent.SessionUpdated, session: d.session, row: row})
+			t.emit(pendingEvent{kind: agent.SessionUpdated, session: d.session, shows: true})
 		}
 	}
 	return nil
 }
 
-func (t *tx) writeSession(d *sessionDelta) (*dbgen.Session, error) {
-	var row dbgen.Session
-	var err error
+func (t *tx) writeSession(d *sessionDelta) error {
+	r := d.session.row
 	switch {
 	case d.touch:
-		row, err = t.q.AdjustAndTouchSession(bg, dbgen.AdjustAndTouchSessionParams{
-			Pending: d.pending, Active: d.active, LatestTurn: d.latest, UpdatedAt: t.now, PK: d.session.pk})
-	case d.pending != 0 || d.active != 0 || d.latest != 0 || d.row == nil:
-		row, err = t.q.AdjustSession(bg, dbgen.AdjustSessionParams{
-			Pending: d.pending, Active: d.active, LatestTurn: d.latest, PK: d.session.pk})
-	default:
-		return d.row, nil // written already, by the statement that knew more
+		return t.q.CountAndTouchSession(bg, dbgen.CountAndTouchSessionParams{
+			Pending: r.Pending, LatestTurn: r.LatestTurn, UpdatedAt: r.UpdatedAt, PK: r.PK})
+	case d.counted:
+		return t.q.CountSession(bg, dbgen.CountSessionParams{
+			Pending: r.Pending, LatestTurn: r.LatestTurn, PK: r.PK})
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &row, nil
+	return nil
 }
 
 // encodeEvents gives every event its number and its data.
@@ -308,8 +346,8 @@ func (t *tx) encode(p *pendingEvent) ([]byte, error) {
 	case p.turn != nil:
 		turn := turnOf(&p.turn.Turn)
 		return appendTurn(make([]byte, 0, 512), &turn), nil
-	case p.row != nil:
-		session, err := t.sessionEntity(p.row)
+	case p.shows:
+		session, err := t.sessionEntity(p.session)
 		if err != nil {
 			return nil, err
 		}
@@ -319,16 +357,16 @@ func (t *tx) encode(p *pendingEvent) ([]byte, error) {
 }
 
 // sessionEntity is the session with its latest turn, as this unit of work sees both.
-func (t *tx) sessionEntity(row *dbgen.Session) (agent.Session, error) {
+func (t *tx) sessionEntity(i *ident) (agent.Session, error) {
 	var latest *dbgen.Turn
-	if row.LatestTurn != 0 {
-		r, err := t.turnByPK(row.LatestTurn)
+	if i.row.LatestTurn != 0 {
+		r, err := t.turnByPK(i.row.LatestTurn)
 		if err != nil {
 			return agent.Session{}, err
 		}
 		latest = &r.Turn
 	}
-	return t.s.sessionOf(row, latest), nil
+	return t.s.sessionOf(i.row, latest, i.active), nil
 }
 
 // insertEvents appends the events: all in one statement for the few of a common change,

@@ -92,7 +92,11 @@ func (s *Store) DeleteWorkspace(ctx context.Context, id agent.WorkspaceID) ([]ag
 			return fmt.Errorf("roots of %s: %w", id, err)
 		}
 		for i := range roots {
-			d, err := t.deleteTree(identOf(&roots[i]))
+			root, err := t.session(roots[i].ID)
+			if err != nil {
+				return err
+			}
+			d, err := t.deleteTree(root)
 			if err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ const (
 	seqBits = 40
 	// maxCached bounds the identities and streams kept in memory; past it they are
 	// dropped and read again.
-	maxCached = 50_000
+	maxCached = 30_000
 )
 
 // bg is the context of every statement that writes. A write is short and is never
@@ -50,6 +50,8 @@ type writer struct {
 	seqs                            map[int64]int64 // newest seq of each workspace
 	sessionKey, turnKey, messageKey int64           // newest keys given
 	idents                          map[agent.SessionID]*ident
+	turns                           map[int64]*turnRow // live ones, mostly: see evict
+	turnIDs                         map[agent.TurnID]*turnRow
 	streams                         map[agent.MessageID]*stream
 	checkpointWanted                bool
 }
@@ -105,7 +107,23 @@ func (w *writer) close() {
 // know of rows that are not there.
 func (w *writer) forget() {
 	w.idents = map[agent.SessionID]*ident{}
+	w.turns = map[int64]*turnRow{}
+	w.turnIDs = map[agent.TurnID]*turnRow{}
 	w.streams = map[agent.MessageID]*stream{}
+}
+
+// evict drops what a unit of work has ended: of an idle conversation nothing is kept.
+func (w *writer) evict(t *tx) {
+	for _, r := range t.ended {
+		delete(w.turns, r.PK)
+		delete(w.turnIDs, r.ID)
+	}
+	for _, root := range t.idle {
+		for _, id := range root.kids {
+			delete(w.idents, id)
+		}
+		delete(w.idents, root.id)
+	}
 }
 
 // eventStatement is the prepared insert of n events.
@@ -179,26 +197,40 @@ func (s *Store) gather(batch []*write) []*write {
 	return batch
 }
 
-// commitBatch runs the batch in one transaction and answers every write.
+// commitBatch runs the batch in one transaction and answers every write. Each write
+// succeeds or fails alone: behind a savepoint of its own if need be. As failures are
+// rare and savepoints are not free, the batch is first tried without them.
 func (s *Store) commitBatch(batch []*write) {
-	err := s.beginBatch()
-	if err == nil {
-		err = s.runBatch(batch)
+	ok := s.try(batch, false)
+	if !ok && len(batch) > 1 {
+		ok = s.try(batch, true)
 	}
-	if err != nil { // nothing of the batch is there
-		_, _ = s.w.rollback.ExecContext(bg)
-		for i := len(batch) - 1; i >= 0; i-- {
-			s.undo(batch[i])
-			if batch[i].err == nil {
-				batch[i].err = err
-			}
-		}
-	} else {
+	if ok {
 		s.publish(batch)
 	}
 	for _, w := range batch {
 		close(w.done)
 	}
+}
+
+// try runs the batch in one transaction. When it returns false, nothing of the batch is
+// there and every write has an error.
+func (s *Store) try(batch []*write, savepoints bool) bool {
+	err := s.beginBatch()
+	if err == nil {
+		err = s.runBatch(batch, savepoints)
+	}
+	if err == nil {
+		return true
+	}
+	_, _ = s.w.rollback.ExecContext(bg)
+	for i := len(batch) - 1; i >= 0; i-- {
+		s.undo(batch[i])
+		if batch[i].err == nil {
+			batch[i].err = err
+		}
+	}
+	return false
 }
 
 func (s *Store) beginBatch() error {
@@ -211,32 +243,31 @@ func (s *Store) beginBatch() error {
 	return err
 }
 
-// runBatch runs each write behind a savepoint of its own, so that one that fails is rolled
-// back alone. It returns an error only when the transaction itself is lost.
-func (s *Store) runBatch(batch []*write) error {
-	alone := len(batch) == 1
+// runBatch runs the writes and commits. It returns an error when the transaction is lost:
+// without savepoints, by the first write that fails.
+func (s *Store) runBatch(batch []*write, savepoints bool) error {
 	for _, w := range batch {
-		if !alone {
+		w.err = nil
+	}
+	for _, w := range batch {
+		if savepoints {
 			if _, err := s.w.savepoint.ExecContext(bg); err != nil {
 				return err
 			}
 		}
 		w.err = s.runOne(w)
-		if w.err == nil {
-			if !alone {
-				if _, err := s.w.release.ExecContext(bg); err != nil {
-					return err
-				}
+		if w.err != nil {
+			if !savepoints {
+				return w.err
 			}
-			continue
-		}
-		s.undo(w)
-		if alone {
-			return w.err
-		}
-		for _, st := range []*sql.Stmt{s.w.rollbackTo, s.w.release} {
-			if _, err := st.ExecContext(bg); err != nil {
+			s.undo(w)
+			if _, err := s.w.rollbackTo.ExecContext(bg); err != nil {
 				return err // SQLite has rolled back everything by itself
+			}
+		}
+		if savepoints {
+			if _, err := s.w.release.ExecContext(bg); err != nil {
+				return err
 			}
 		}
 	}
@@ -275,13 +306,14 @@ func (s *Store) publish(batch []*write) {
 	for _, w := range batch {
 		if w.err == nil {
 			events = append(slices.Grow(events, len(w.tx.committed)), w.tx.committed...)
+			s.w.evict(w.tx)
 		}
 	}
 	if len(events) > 0 {
 		s.opt.OnCommit(events)
 		s.check.wrote(len(batch) + len(events))
 	}
-	if len(s.w.idents) > maxCached || len(s.w.streams) > maxCached {
+	if max(len(s.w.idents), len(s.w.turns), len(s.w.streams)) > maxCached {
 		s.w.forget()
 	}
 }

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/turnkeeper/turnkeeper/server/agent"
+)
+
+// BenchmarkCancelTree compares a whole cancel of a root with many live children (targets,
+// fence, evidence rows, outcomes, an event for each change of each turn) with one UPDATE and
+// one INSERT of as many rows.
+func BenchmarkCancelTree(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		n    int
+	}{{"1k", 1000}, {"10k", 10_000}} {
+		b.Run("raw/"+c.name, func(b *testing.B) {
+			r := openRaw(b, "normal")
+			r.roots(1)
+			r.fill(1, c.n, c.n)
+			b.ResetTimer()
+			for range b.N {
+				r.exec("BEGIN IMMEDIATE")
+				r.exec("UPDATE turns SET phase = 'settled', outcome = 'canceled', updated_at = 1 WHERE root_turn_id = 'trn_0000' AND phase <> 'settled'")
+				r.exec("INSERT INTO outbox (session_id, kind, data) SELECT session_id, 'turn.updated', ? FROM turns WHERE root_turn_id = 'trn_0000'", payload400)
+				r.exec("COMMIT")
+				b.StopTimer()
+				r.exec("UPDATE turns SET phase = 'running', outcome = NULL")
+				b.StartTimer()
+			}
+		})
+		b.Run("impl/"+c.name, func(b *testing.B) {
+			w := open(b, func(o *Options) { o.OnCommit = nil })
+			for range b.N {
+				b.StopTimer()
+				t := w.begin()
+				t.provider("p")
+				t.crowd(c.n)
+				b.StartTimer()
+				op, _, err := w.PrepareCancel(bg, t.root, t.turn, "bench")
+				w.must(err)
+				done, err := w.CompleteCancel(bg, op.ID, nil)
+				w.must(err)
+				if len(done.Targets) != c.n+1 {
+					b.Fatalf("%d targets", len(done.Targets))
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkDeltas compares text that streams in chunks of 32 deltas, from the message's
+// beginning to its end, with a row and a transaction for each delta.
+func BenchmarkDeltas(b *testing.B) {
+	const delta = "twenty-five bytes of text"
+	for _, n := range []int{256, 4096} {
+		b.Run(fmt.Sprintf("rowtx/%d", n), func(b *testing.B) {
+			r := openRaw(b, "normal")
+			begin, commit := r.prepare("BEGIN IMMEDIATE"), r.prepare("COMMIT")
+			insert := r.prepare("INSERT INTO deltas VALUES (?, ?, ?)")
+			measureDeltas(b, n, func(i int) {
+				id := fmt.Sprintf("msg_%08d", i)
+				for d := range n {
+					_, _ = begin.Exec()
+					if _, err := insert.Exec(id, d, delta); err != nil {
+						b.Fatal(err)
+					}
+					_, _ = commit.Exec()
+				}
+			})
+		})
+		b.Run(fmt.Sprintf("impl/%d", n), func(b *testing.B) {
+			w := open(b, func(o *Options) { o.OnCommit = nil })
+			t := w.begin()
+			t.provider("p")
+			measureDeltas(b, n, func(i int) { t.streams(i, n, delta) })
+		})
+	}
+}
+
+// streams says a message of n deltas, 32 at a time as the sink coalesces them.
+func (t *tree) streams(i, n int, delta string) {
+	const chunk = 32
+	id := agent.MessageID(fmt.Sprintf("msg-%d", i))
+	m := agent.Message{ID: id, SessionID: t.root, TurnID: t.turn, Role: agent.RoleAssistant, Kind: agent.MessageText, Status: agent.MessageStreaming}
+	t.verdict(agent.MessagePut{Message: m}, agent.VerdictApplied, "")
+	text := ""
+	for range chunk {
+		text += delta
+	}
+	for k := range n / chunk {
+		t.verdict(agent.TextAppended{Session: t.root, Turn: t.turn, Message: id, Offset: int64(k * len(text)), Text: text}, agent.VerdictApplied, "")
+	}
+	m.Status = agent.MessageCompleted
+	t.verdict(agent.MessagePut{Message: m}, agent.VerdictApplied, "")
+}
+
+func measureDeltas(b *testing.B, n int, message func(int)) {
+	b.ResetTimer()
+	cpu, bytes := cpuTime(), written()
+	for i := range b.N {
+		message(i)
+	}
+	b.StopTimer()
+	deltas := float64(b.N * n)
+	b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/1000/deltas, "cpu-us/delta")
+	b.ReportMetric(float64(written()-bytes)/deltas, "written-B/delta")
+}
