@@ -31,15 +31,27 @@ type real struct {
 	model *Model
 	place Place
 	rt    provider.Runtime
+	tap   *tap // of those that look at the server itself
 }
 
 func startReal(t *testing.T, script Script, o Options) *real {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
+	return startRealWith(t, script, o, nil)
+}
+
+// startTapped is startReal with a way to ask the server itself.
+func startTapped(t *testing.T, script Script, o Options) *real {
+	t.Helper()
+	return startRealWith(t, script, o, newTap(t))
+}
+
+func startRealWith(t *testing.T, script Script, o Options, tap *tap) *real {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(stop)
 	model := NewModel(t, script)
 	o.BaseURL = model.BaseURL()
-	r := &real{t: t, ctx: ctx, model: model, place: Home(t, o)}
+	r := &real{t: t, ctx: ctx, model: model, place: Home(t, o), tap: tap}
 	r.Sink = providertest.NewSink(t, agent.Session{Provider: "codex", Cwd: r.place.Work})
 	t.Cleanup(func() {
 		r.close()
@@ -58,8 +70,11 @@ func (r *real) open() {
 	r.t.Helper()
 	p := r.OpenParams()
 	p.Env = r.place.Env
-	a := codex.New(codex.Options{Binary: Binary(r.t), Owner: r.t.Name()})
-	rt, err := a.Open(r.ctx, p, r.Sink)
+	o := codex.Options{Binary: Binary(r.t), Owner: r.t.Name()}
+	if r.tap != nil {
+		o.Connect, o.Record = r.tap.connect, r.tap.record
+	}
+	rt, err := codex.New(o).Open(r.ctx, p, r.Sink)
 	if err != nil {
 		r.t.Fatal(err)
 	}

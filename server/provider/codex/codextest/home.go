@@ -19,7 +19,7 @@ type Options struct {
 	Sandbox    string // sandbox_mode; default "danger-full-access"
 	Model      string // default "mock-model", a name Codex does not know
 	MaxDepth   int    // how deep agents may nest (version 1); 0: Codex's default
-	MaxThreads int    // how many sub-agents at once (version 1); 0: Codex's default
+	MaxThreads int    // how many agents at once: sub-agents (version 1), with the root (version 2); 0: Codex's default
 	// Features are further lines of the features table, such as
 	// "wake_on_agent_messages = true".
 	Features []string
@@ -90,13 +90,16 @@ func (o Options) toml() string {
 	if o.MaxDepth > 0 {
 		line("agents.max_depth = %d", o.MaxDepth)
 	}
-	if o.MaxThreads > 0 {
+	if o.MaxThreads > 0 && !o.V2 {
 		line("agents.max_threads = %d", o.MaxThreads)
 	}
 	line("%s", o.Config)
 	line("[analytics]\nenabled = false\n")
 	line("[features]\nplugins = false\nremote_plugin = false\napps = false")
-	if o.V2 {
+	switch {
+	case o.V2 && o.MaxThreads > 0:
+		line("multi_agent_v2 = {enabled = true, max_concurrent_threads_per_session = %d}", o.MaxThreads)
+	case o.V2:
 		line("multi_agent_v2 = true")
 	}
 	for _, f := range o.Features {

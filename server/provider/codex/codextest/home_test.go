@@ -24,13 +24,13 @@ func TestHome(t *testing.T) {
 		top, tables, _ := strings.Cut(string(b), "[analytics]")
 		for _, want := range []string{
 			`approval_policy = "on-request"`, `sandbox_mode = "read-only"`, "agents.max_depth = 3",
-			"agents.max_threads = 2", "thread_unload_delay_secs = 1",
+			"thread_unload_delay_secs = 1",
 		} {
 			if !strings.Contains(top, want) {
 				t.Errorf("top level lacks %s:\n%s", want, b)
 			}
 		}
-		for _, want := range []string{"multi_agent_v2 = true", "wake_on_agent_messages = true", `base_url = "http://127.0.0.1:1/v1"`} {
+		for _, want := range []string{"multi_agent_v2 = {enabled = true, max_concurrent_threads_per_session = 2}", "wake_on_agent_messages = true", `base_url = "http://127.0.0.1:1/v1"`} {
 			if !strings.Contains(tables, want) {
 				t.Errorf("tables lack %s:\n%s", want, b)
 			}
@@ -48,6 +48,9 @@ func TestHome(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
+	if toml := (Options{BaseURL: "u", MaxThreads: 2}).toml(); !strings.Contains(toml, "agents.max_threads = 2") {
+		t.Errorf("version 1 is not bounded:\n%s", toml)
+	}
 	toml := Options{BaseURL: "u"}.toml()
 	for _, want := range []string{`model = "mock-model"`, `approval_policy = "never"`, `sandbox_mode = "danger-full-access"`} {
 		if !strings.Contains(toml, want) {
