@@ -74,19 +74,60 @@ func (a *actor) start(ctx context.Context, in provider.Input) error {
 	}
 	defer a.release()
 
-	r, err := a.ensure(ctx, in.Turn)
-	if err != nil {
+	r, err := a.give(ctx, st, in)
+	if r != nil && a.wasDying(r, in.Turn, err) && a.awaitEnd(ctx, st, r) {
+		r, err = a.give(ctx, st, in)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case r == nil:
 		return a.notStarted(ctx, in, err)
 	}
+	return a.notTaken(ctx, r, in, err)
+}
+
+// give hands the message to the open runtime, or to one that it opens. The run is nil if
+// nothing was given to any.
+func (a *actor) give(ctx context.Context, st *starting, in provider.Input) (*run, error) {
+	r, err := a.ensure(ctx, in.Turn)
+	if err != nil {
+		return nil, err
+	}
 	if err := a.pass(ctx, st, in.Turn); err != nil {
-		return a.notStarted(ctx, in, err)
+		return nil, err
 	}
 	bounded, stop := context.WithTimeout(ctx, a.l.StartTimeout)
 	defer stop()
-	if err := r.call("Start", func() error { return r.rt.Start(bounded, in) }); err != nil {
-		return a.notTaken(ctx, r, in, err)
+	return r, r.call("Start", func() error { return r.rt.Start(bounded, in) })
+}
+
+// wasDying reports whether the runtime refused only because it was at its end already: its
+// process has gone, it has reported no turn, so nothing was written, and a new runtime can
+// take the message. A person whose turn a death has just ended sends the next one in that
+// moment.
+func (a *actor) wasDying(r *run, turn agent.TurnID, err error) bool {
+	if !errors.Is(err, &agent.Error{Code: agent.CodeProviderGone}) {
+		return false
 	}
-	return nil
+	_, state := r.sink.providerTurn(turn)
+	return state == neverStarted
+}
+
+// awaitEnd waits for the end of a runtime that is dying, and reports whether it came. A
+// cancel ends the wait, as it ends an opening.
+func (a *actor) awaitEnd(ctx context.Context, st *starting, r *run) bool {
+	a.mu.Lock()
+	st.opening = true
+	a.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, a.l.CloseTimeout)
+	defer cancel()
+	select {
+	case <-r.ended:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // watch opens a runtime and gives it nothing.

@@ -298,6 +298,47 @@ func TestDeathThatTheAdapterReportsIsReportedOnce(t *testing.T) {
 	})
 }
 
+// A person sends the next message in the moment between the report of a death and the end
+// of its runtime: it goes to a new runtime, and is not lost with the old one.
+func TestMessageToADyingRuntimeGoesToTheNext(t *testing.T) {
+	inBubble(t, live.Options{}, func(t *testing.T, w *world) {
+		s := w.root()
+		w.started(s)
+		r := w.adapter.runtime(0)
+		_, _ = r.sink.Apply(agent.SessionLost{Session: s.ID, Err: agent.Errorf(agent.CodeProviderGone, "exit 1")})
+		r.onStart = func(context.Context, provider.Input) error { return agent.Errorf(agent.CodeProviderGone, "it has ended") }
+		in := w.Submit(s.ID, "Go on.")
+		taken := make(chan error, 1)
+		go func() { taken <- w.live.Start(t.Context(), s, in) }()
+		synctest.Wait()
+		if w.adapter.opens() != 1 {
+			t.Error("a new runtime overtook the end of the old one")
+		}
+		r.die()
+		if err := <-taken; err != nil || w.adapter.opens() != 2 || w.turn(in.Turn).Phase != agent.PhaseRunning {
+			t.Errorf("Start = %v after %d opens, turn %+v", err, w.adapter.opens(), w.turn(in.Turn))
+		}
+	})
+}
+
+// A runtime that says so and does not end is not waited for without bound.
+func TestRuntimeThatSaysItIsGoneAndStays(t *testing.T) {
+	inBubble(t, live.Options{}, func(t *testing.T, w *world) {
+		s := w.root()
+		in := w.started(s)
+		r := w.adapter.runtime(0)
+		r.finish(in.Turn)
+		r.onStart = func(context.Context, provider.Input) error { return agent.Errorf(agent.CodeProviderGone, "it has ended") }
+		in = w.Submit(s.ID, "Go on.")
+		if err := w.live.Start(t.Context(), s, in); code(err) != agent.CodeProviderGone {
+			t.Errorf("Start = %v", err)
+		}
+		if turn := w.turn(in.Turn); turn.Outcome != agent.OutcomeFailed {
+			t.Errorf("turn is %+v", turn)
+		}
+	})
+}
+
 func TestPanicEndsTheRuntimeAlone(t *testing.T) {
 	breaks := map[string]func(r *fakeRuntime, w *world, in provider.Input){
 		"call": func(r *fakeRuntime, w *world, in provider.Input) {
