@@ -306,7 +306,9 @@ func TestMessageToADyingRuntimeGoesToTheNext(t *testing.T) {
 		w.started(s)
 		r := w.adapter.runtime(0)
 		_, _ = r.sink.Apply(agent.SessionLost{Session: s.ID, Err: agent.Errorf(agent.CodeProviderGone, "exit 1")})
-		r.onStart = func(context.Context, provider.Input) error { return agent.Errorf(agent.CodeProviderGone, "it has ended") }
+		r.onStart = func(context.Context, provider.Input) error {
+			return agent.Errorf(agent.CodeProviderGone, "it has ended")
+		}
 		in := w.Submit(s.ID, "Go on.")
 		taken := make(chan error, 1)
 		go func() { taken <- w.live.Start(t.Context(), s, in) }()
@@ -328,7 +330,9 @@ func TestRuntimeThatSaysItIsGoneAndStays(t *testing.T) {
 		in := w.started(s)
 		r := w.adapter.runtime(0)
 		r.finish(in.Turn)
-		r.onStart = func(context.Context, provider.Input) error { return agent.Errorf(agent.CodeProviderGone, "it has ended") }
+		r.onStart = func(context.Context, provider.Input) error {
+			return agent.Errorf(agent.CodeProviderGone, "it has ended")
+		}
 		in = w.Submit(s.ID, "Go on.")
 		if err := w.live.Start(t.Context(), s, in); code(err) != agent.CodeProviderGone {
 			t.Errorf("Start = %v", err)
