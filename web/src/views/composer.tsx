@@ -31,45 +31,20 @@ export function stance(e: Entities, session: Session): Stance {
 
 export function Composer({ rootId }: { rootId: string }) {
   const model = useModel();
-  const e = model.read(`tree:${rootId}`);
-  const session = e.sessions.get(rootId);
+  const session = model.tree(rootId).sessions.get(rootId);
   const draft = draftOf(rootId);
-  const [sending, setSending] = useState(false);
-  const [error, setError] = useState("");
-  // The same text keeps its id until it is taken, so that a second try cannot double it.
-  const attempt = useRef({ text: "", id: "" });
   const box = useRef<HTMLTextAreaElement>(null);
+  const { send, sending, error } = useSend(rootId, () => box.current?.focus());
   useEffect(() => grow(box.current), [draft.value]);
-  useEffect(() => setError(""), [rootId]);
   if (!session) return null;
-  const { placeholder, blocked } = stance(e, session);
-
-  const send = async () => {
-    const text = draft.value;
-    if (text.trim() === "" || sending || blocked) return;
-    if (attempt.current.text !== text) attempt.current = { text, id: freshId() };
-    setSending(true);
-    setError("");
-    try {
-      await model.send(rootId, attempt.current.id, text);
-      attempt.current = { text: "", id: "" };
-      if (draft.value === text) draft.value = "";
-    } catch (cause) {
-      setError(words(cause));
-    } finally {
-      setSending(false);
-      box.current?.focus();
-    }
+  const { placeholder, blocked } = stance(model.entities, session);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (!blocked) void send();
   };
 
   return (
-    <form
-      class="composer"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void send();
-      }}
-    >
+    <form class="composer" onSubmit={submit}>
       {error && (
         <p class="error" role="alert">
           Not sent: {error} Your text is still here.
@@ -86,9 +61,7 @@ export function Composer({ rootId }: { rootId: string }) {
           value={draft.value}
           onInput={(event) => (draft.value = event.currentTarget.value)}
           onKeyDown={(event) => {
-            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-            event.preventDefault();
-            void send();
+            if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
           }}
         />
         <button
@@ -108,6 +81,36 @@ export function Composer({ rootId }: { rootId: string }) {
       )}
     </form>
   );
+}
+
+/** Sends the draft. It is given up only once the daemon has taken it. */
+function useSend(rootId: string, done: () => void) {
+  const model = useModel();
+  const draft = draftOf(rootId);
+  const [sending, setSending] = useState(false);
+  const [error, setError] = useState("");
+  // The same text keeps its id until it is taken, so that a second try cannot double it.
+  const attempt = useRef({ text: "", id: "" });
+  useEffect(() => setError(""), [rootId]);
+
+  const send = async () => {
+    const text = draft.value;
+    if (text.trim() === "" || sending) return;
+    if (attempt.current.text !== text) attempt.current = { text, id: freshId() };
+    setSending(true);
+    setError("");
+    try {
+      await model.send(rootId, attempt.current.id, text);
+      attempt.current = { text: "", id: "" };
+      if (draft.value === text) draft.value = "";
+    } catch (cause) {
+      setError(words(cause));
+    } finally {
+      setSending(false);
+      done();
+    }
+  };
+  return { send, sending, error };
 }
 
 function grow(box: HTMLTextAreaElement | null): void {

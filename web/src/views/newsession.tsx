@@ -1,5 +1,5 @@
 import { useRef, useState } from "preact/hooks";
-import { words } from "../data/api";
+import { statusOf, words } from "../data/api";
 import type { NewSession, ProviderCard } from "../data/model";
 import { freshId } from "../lib/id";
 import { Dialog } from "../ui/dialog";
@@ -20,75 +20,37 @@ function NewSessionForm({ onDone }: { onDone: () => void }) {
   const model = useModel();
   const providers = model.providers.value;
   const workspace = model.workspace.value;
-  const [name, setName] = useState(firstUsable(providers)?.name ?? "");
-  const card = providers.find((p) => p.name === name);
-  const [scenario, setScenario] = useState("");
-  const [text, setText] = useState("");
-  const [cwd, setCwd] = useState(workspace?.path ?? "");
-  const [chosen, setChosen] = useState({ model: "", permissionMode: "" });
-  const [error, setError] = useState("");
-  const [busy, setBusy] = useState(false);
-  const key = useRef(freshId());
-  const plays = card?.scenarios.find((s) => s.id === scenario) ?? card?.scenarios[0];
-  const message = text.trim() !== "" ? text : (plays?.title ?? "");
-
-  const submit = async () => {
-    if (!card || message === "" || busy) return;
-    setBusy(true);
-    setError("");
-    try {
-      await model.createSession(requestOf({ card, scenario: plays?.id, cwd, text: message, key: key.current, ...chosen }), key.current);
-      onDone();
-    } catch (cause) {
-      setError(words(cause));
-      key.current = freshId(); // what was refused may be changed and asked anew
-    } finally {
-      setBusy(false);
-    }
+  const [wish, setWish] = useState<Wish>({
+    provider: firstUsable(providers)?.name ?? "", scenario: "", text: "", cwd: workspace?.path ?? "", model: "", permissionMode: "",
+  });
+  const change = (part: Partial<Wish>) => setWish((old) => ({ ...old, ...part }));
+  const card = providers.find((p) => p.name === wish.provider);
+  const plays = card?.scenarios.find((s) => s.id === wish.scenario) ?? card?.scenarios[0];
+  const text = wish.text.trim() !== "" ? wish.text : (plays?.title ?? "");
+  const { start, busy, error } = useStart(onDone);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (card && text !== "") void start((key) => requestOf({ ...wish, card, scenario: plays?.id, text, key }));
   };
 
   return (
-    <form
-      class="new-session"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void submit();
-      }}
-    >
+    <form class="new-session" onSubmit={submit}>
       <label class="field">
         <span>Message</span>
         <textarea
           rows={3}
           autofocus
           placeholder={plays ? `“${plays.title}”, or your own words` : "What should the agent do?"}
-          value={text}
-          onInput={(e) => setText(e.currentTarget.value)}
+          value={wish.text}
+          onInput={(e) => change({ text: e.currentTarget.value })}
           onKeyDown={(e) => {
-            if (e.key !== "Enter" || !(e.metaKey || e.ctrlKey)) return;
-            e.preventDefault();
-            void submit();
+            if (e.key === "Enter" && (e.metaKey || e.ctrlKey)) submit(e);
           }}
         />
       </label>
-      <ProviderPick providers={providers} value={name} onChange={setName} />
-      {card && <ScenarioPick card={card} value={plays?.id ?? ""} onChange={setScenario} />}
-      <div class="fields">
-        <label class="field">
-          <span>Directory</span>
-          <input type="text" class="mono" value={cwd} onInput={(e) => setCwd(e.currentTarget.value)} />
-        </label>
-        {card && card.models.length > 0 && (
-          <Choice label="Model" options={card.models} value={chosen.model} onChange={(m) => setChosen({ ...chosen, model: m })} />
-        )}
-        {card && card.permissionModes.length > 0 && (
-          <Choice
-            label="Permissions"
-            options={card.permissionModes}
-            value={chosen.permissionMode}
-            onChange={(m) => setChosen({ ...chosen, permissionMode: m })}
-          />
-        )}
-      </div>
+      <ProviderPick providers={providers} value={wish.provider} onChange={(provider) => change({ provider, model: "", permissionMode: "" })} />
+      {card && <ScenarioPick card={card} value={plays?.id ?? ""} onChange={(scenario) => change({ scenario })} />}
+      {card && <Settings card={card} wish={wish} onChange={change} />}
       {error && (
         <p class="error" role="alert">
           {error}
@@ -96,11 +58,58 @@ function NewSessionForm({ onDone }: { onDone: () => void }) {
       )}
       <footer class="dialog-foot">
         <span class="faint small">in {workspace?.name ?? "this workspace"}</span>
-        <button type="submit" class="primary" disabled={!card || message === "" || busy}>
+        <button type="submit" class="primary" disabled={!card || text === "" || busy}>
           {busy ? "Starting…" : "Start"}
         </button>
       </footer>
     </form>
+  );
+}
+
+interface Wish {
+  provider: string;
+  scenario: string;
+  text: string;
+  cwd: string;
+  model: string;
+  permissionMode: string;
+}
+
+/** Starts a session. What was refused may be changed and asked anew; a lost answer is asked for again. */
+function useStart(onDone: () => void) {
+  const model = useModel();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState("");
+  const key = useRef(freshId());
+  const start = async (make: (key: string) => NewSession) => {
+    if (busy) return;
+    setBusy(true);
+    setError("");
+    try {
+      await model.createSession(make(key.current), key.current);
+      onDone();
+    } catch (cause) {
+      setError(words(cause));
+      if (statusOf(cause) !== 0) key.current = freshId();
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { start, busy, error };
+}
+
+function Settings({ card, wish, onChange }: { card: ProviderCard; wish: Wish; onChange: (part: Partial<Wish>) => void }) {
+  return (
+    <div class="fields">
+      <label class="field">
+        <span>Directory</span>
+        <input type="text" class="mono" value={wish.cwd} onInput={(e) => onChange({ cwd: e.currentTarget.value })} />
+      </label>
+      {card.models.length > 0 && <Choice label="Model" options={card.models} value={wish.model} onChange={(model) => onChange({ model })} />}
+      {card.permissionModes.length > 0 && (
+        <Choice label="Permissions" options={card.permissionModes} value={wish.permissionMode} onChange={(permissionMode) => onChange({ permissionMode })} />
+      )}
+    </div>
   );
 }
 

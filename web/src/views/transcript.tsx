@@ -105,14 +105,7 @@ export function Feed({ sessionId, depth, label, scroller, away = false, whole }:
   return (
     <div class={nested ? "feed nested" : "feed"}>
       {more && <Edge key={`top-${span.from}`} onReach={goEarlier} scroller={scroller} loading={loading} />}
-      {thread?.error && (
-        <p class="error" role="alert">
-          {thread.error}{" "}
-          <button type="button" class="link" onClick={() => void model.sync.peek()?.openThread(sessionId)}>
-            Try again
-          </button>
-        </p>
-      )}
+      {thread?.error && <ReadError text={thread.error} again={() => void model.sync.peek()?.openThread(sessionId)} />}
       {loading && blocks.length === 0 && <p class="notice">Loading…</p>}
       <div role={nested ? "group" : "feed"} aria-label={label} aria-busy={loading}>
         {blocks.slice(span.from, span.to).map((block, i) => (
@@ -132,6 +125,17 @@ export function Feed({ sessionId, depth, label, scroller, away = false, whole }:
       {span.to >= blocks.length && !nested && <Ending sessionId={sessionId} />}
       {!loading && blocks.length === 0 && <p class="notice">Nothing here yet</p>}
     </div>
+  );
+}
+
+function ReadError({ text, again }: { text: string; again: () => void }) {
+  return (
+    <p class="error" role="alert">
+      {text}{" "}
+      <button type="button" class="link" onClick={again}>
+        Try again
+      </button>
+    </p>
   );
 }
 

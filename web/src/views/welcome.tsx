@@ -11,22 +11,6 @@ import { requestOf } from "./newsession";
 
 export function Welcome() {
   const model = useModel();
-  const demo = model.providers.value.find((p) => p.found && p.scenarios.length > 0);
-  const workspace = model.workspace.value;
-  const [error, setError] = useState("");
-  const [busy, setBusy] = useState("");
-
-  const play = (scenario: { id: string; title: string }) => {
-    if (!demo || busy) return;
-    const key = freshId();
-    setBusy(scenario.id);
-    setError("");
-    model
-      .createSession(requestOf({ card: demo, scenario: scenario.id, cwd: workspace?.path ?? "", text: scenario.title, key }), key)
-      .catch((cause: unknown) => setError(words(cause)))
-      .finally(() => setBusy(""));
-  };
-
   return (
     <main class="page welcome" id="main" tabIndex={-1}>
       <div class="welcome-in">
@@ -40,40 +24,67 @@ export function Welcome() {
             or press <kbd>n</kbd>
           </span>
         </p>
-        {demo && (
-          <section aria-labelledby="try">
-            <h2 id="try">Or watch the {demo.displayName || demo.name} play</h2>
-            <ul class="tiles">
-              {demo.scenarios.map((s) => (
-                <li key={s.id}>
-                  <button type="button" class="tile" disabled={busy !== ""} onClick={() => play(s)}>
-                    <b>{s.title}</b>
-                    <span class="soft">{busy === s.id ? "Starting…" : s.description}</span>
-                  </button>
-                </li>
-              ))}
-            </ul>
-          </section>
-        )}
-        {error && (
-          <p class="error" role="alert">
-            {error}
-          </p>
-        )}
-        <section aria-labelledby="have">
-          <h2 id="have">Providers on this machine</h2>
-          <ul class="have">
-            {model.providers.value.map((p) => (
-              <li key={p.name}>
-                <Glyph state={p.found ? "completed" : "idle"} word />
-                <b>{p.displayName || p.name}</b>
-                <span class="soft">{p.found ? [p.version, p.notes[0]].filter(Boolean).join(" · ") : p.reason || "not found"}</span>
-              </li>
-            ))}
-          </ul>
-        </section>
+        <Scenarios />
+        <Providers />
       </div>
     </main>
+  );
+}
+
+/** What the demo provider can play, each one click away. */
+function Scenarios() {
+  const model = useModel();
+  const demo = model.providers.value.find((p) => p.found && p.scenarios.length > 0);
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState("");
+  if (!demo) return null;
+
+  const play = (scenario: { id: string; title: string }) => {
+    const key = freshId();
+    setBusy(scenario.id);
+    setError("");
+    model
+      .createSession(requestOf({ card: demo, scenario: scenario.id, cwd: model.workspace.value?.path ?? "", text: scenario.title, key }), key)
+      .catch((cause: unknown) => setError(words(cause)))
+      .finally(() => setBusy(""));
+  };
+
+  return (
+    <section aria-labelledby="try">
+      <h2 id="try">Or let {demo.displayName || demo.name} play a scenario</h2>
+      <ul class="tiles">
+        {demo.scenarios.map((s) => (
+          <li key={s.id}>
+            <button type="button" class="tile" disabled={busy !== ""} onClick={() => play(s)}>
+              <b>{s.title}</b>
+              <span class="soft">{busy === s.id ? "Starting…" : s.description}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {error && (
+        <p class="error" role="alert">
+          {error}
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Providers() {
+  return (
+    <section aria-labelledby="have">
+      <h2 id="have">Providers on this machine</h2>
+      <ul class="have">
+        {useModel().providers.value.map((p) => (
+          <li key={p.name}>
+            <Glyph state={p.found ? "completed" : "idle"} word />
+            <b>{p.displayName || p.name}</b>
+            <span class="soft">{p.found ? [p.version, p.notes[0]].filter(Boolean).join(" · ") : p.reason || "not found"}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 
