@@ -81,7 +81,7 @@ type space struct {
 	ring  ring
 	texts texts
 	bell  chan struct{} // closed by the next change; nil while nobody waits
-	gone  bool
+	gone  bool          // the workspace was deleted; the space stays, as the door that late pieces meet
 }
 
 func (h *Hub) space(ws agent.WorkspaceID) *space {
@@ -118,6 +118,13 @@ func (h *Hub) Publish(events []agent.Event) {
 func (s *space) publish(h *Hub, events []agent.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gone {
+		return
+	}
+	dead := deletionsIn(events)
+	if dead != nil {
+		s.dropDeleted(events, dead)
+	}
 	for i := range events {
 		e := &events[i]
 		s.endTexts(e)
@@ -129,13 +136,17 @@ func (s *space) publish(h *Hub, events []agent.Event) {
 			s.ring.clear()
 			continue
 		}
+		if dead.overtakes(i, e) {
+			continue // the ring begins anew after the gap
+		}
 		h.eventsEncoded.Add(1)
-		s.ring.push(e.Seq, entry{encodeEvent(e), e.SessionID, e.RootSessionID})
+		s.ring.push(e.Seq, entry{encodeEvent(e), e.SessionID, e.RootSessionID, e.Kind == agent.SessionDeleted})
 	}
 	s.ringBell()
 }
 
-// Delta takes streaming text. Its message's events must have been published before.
+// Delta takes streaming text. Its message's events must have been published before; text
+// of what has ended or was deleted since is nobody's any more.
 func (h *Hub) Delta(d agent.Delta) {
 	if d.Text == "" {
 		return
@@ -143,23 +154,22 @@ func (h *Hub) Delta(d agent.Delta) {
 	s := h.space(d.WorkspaceID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gone || s.texts.late(&d) {
+		return
+	}
 	s.texts.add(&d)
 	s.ringBell()
 }
 
-// Close ends every subscription of a workspace that was deleted.
+// Close ends every subscription of a workspace that was deleted, and takes nothing more
+// of it.
 func (h *Hub) Close(ws agent.WorkspaceID) {
-	h.mu.Lock()
-	s := h.spaces[ws]
-	delete(h.spaces, ws)
-	h.mu.Unlock()
-	if s == nil {
-		return
-	}
+	s := h.space(ws)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = true
 	s.ring.clear()
+	s.texts = texts{}
 	s.ringBell()
 }
 

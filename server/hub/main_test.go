@@ -57,6 +57,13 @@ func (l *memLog) commit(e agent.Event) agent.Event {
 	if e.Data == nil {
 		e.Data = json.RawMessage(`{"id":"trn_1"}`)
 	}
+	if e.Kind == agent.SessionDeleted { // as storage does: what is gone is told to nobody who comes later
+		for i := range l.events {
+			if past := &l.events[i]; past.Kind != e.Kind && (past.SessionID == e.SessionID || past.RootSessionID == e.SessionID) {
+				past.Data = json.RawMessage(`{}`)
+			}
+		}
+	}
 	l.events = append(l.events, e)
 	return e
 }

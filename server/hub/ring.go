@@ -7,6 +7,8 @@ type entry struct {
 	frame   []byte
 	session agent.SessionID
 	root    agent.SessionID
+	// deletion marks the event of a session's own end: it stays when the others go.
+	deletion bool
 }
 
 // ring is the newest stretch of a log without gaps, bounded in number and bytes. Its

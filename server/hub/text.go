@@ -36,6 +36,15 @@ type texts struct {
 
 	maxText  int // bytes kept of one message
 	maxBytes int // bytes kept of all
+
+	ended   gone[agent.MessageID]
+	deleted gone[agent.SessionID]
+}
+
+// late reports whether d belongs to what has ended or was deleted meanwhile: a provider
+// goes on talking until it has heard of it.
+func (x *texts) late(d *agent.Delta) bool {
+	return x.ended.has(d.MessageID) || x.deleted.has(d.SessionID) || x.deleted.has(d.RootSessionID)
 }
 
 func (x *texts) add(d *agent.Delta) {
