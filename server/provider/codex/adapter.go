@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -190,34 +192,70 @@ func (r *runtime) open(ctx context.Context, p provider.OpenParams, approval, san
 // in the order of the wire, so that nothing that follows it finds the root unknown.
 func (r *runtime) openThread(ctx context.Context, method string, params threadParams, p provider.OpenParams) error {
 	w := newWaiter()
-	r.do(func() {
-		r.send(method, params, handshakeBound, func(a wire.Answer) {
-			var res threadResult
-			err := a.Decode(&res)
-			if err == nil && res.Thread.ID == "" {
-				err = errors.New("codex: no thread id")
-			}
-			if err != nil {
-				r.finish(w, callError("open the conversation", err))
-				return
-			}
-			r.root = r.own(res.Thread.ID, p.Root.ID)
-			r.remember(p.Remembered)
-			able := capabilities()
-			_, ok := r.apply(agent.SessionDescribed{
-				Session: p.Root.ID, ProviderSessionID: res.Thread.ID, Model: res.Model,
-				Handles: agent.Handles{ThreadID: res.Thread.ID}, Capabilities: &able,
-			})
-			if !ok {
-				r.finish(w, agent.Errorf(agent.CodeUnavailable, "storage did not take the session"))
-				return
-			}
-			r.ready = true
-			r.release(r.root)
-			r.finish(w, nil)
-		})
-	})
+	r.do(func() { r.askForThread(method, params, p, w) })
 	return r.await(ctx, w)
+}
+
+func (r *runtime) askForThread(method string, params threadParams, p provider.OpenParams, w *waiter) {
+	r.send(method, params, handshakeBound, func(a wire.Answer) {
+		if method == methodThreadResume && nothingKept(a.Err) {
+			r.diagnose(provider.Refused, method, params.ThreadID)
+			params.ThreadID, params.ExcludeTurns = "", false
+			r.askForThread(methodThreadStart, params, p, w)
+			return
+		}
+		var res threadResult
+		err := a.Decode(&res)
+		if err == nil && res.Thread.ID == "" {
+			err = errors.New("codex: no thread id")
+		}
+		if err != nil {
+			r.finish(w, callError("open the conversation", err))
+			return
+		}
+		r.finish(w, r.adoptRoot(res, p))
+	})
+}
+
+// nothingKept says whether a thread cannot be resumed because the server has nothing of
+// it: it writes a thread down with its first turn and not before.
+func nothingKept(err error) bool {
+	var refused *wire.Error
+	return errors.As(err, &refused) && strings.Contains(refused.Message, "no rollout found")
+}
+
+// adoptRoot makes an opened thread the root session's.
+func (r *runtime) adoptRoot(res threadResult, p provider.OpenParams) error {
+	r.root = r.own(res.Thread.ID, p.Root.ID)
+	r.remember(p.Remembered)
+	able := capabilities()
+	_, ok := r.apply(agent.SessionDescribed{
+		Session: p.Root.ID, ProviderSessionID: res.Thread.ID, Model: res.Model,
+		Handles: agent.Handles{ThreadID: res.Thread.ID}, Capabilities: &able,
+	})
+	if !ok {
+		return agent.Errorf(agent.CodeUnavailable, "storage did not take the session")
+	}
+	if was := p.Root.ProviderSessionID; was != "" && was != res.Thread.ID {
+		r.sayForgotten(p)
+	}
+	r.ready = true
+	r.release(r.root)
+	return nil
+}
+
+// sayForgotten tells the person that the agent starts anew, if there was anything that it
+// could have remembered.
+func (r *runtime) sayForgotten(p provider.OpenParams) {
+	had := func(t agent.RememberedProviderTurn) bool { return t.NativeID != "" }
+	if p.Root.LatestTurn == nil || !slices.ContainsFunc(p.ProviderTurns, had) {
+		return
+	}
+	r.apply(agent.MessagePut{Message: agent.Message{
+		ID: r.mint.Message(), SessionID: p.Root.ID, TurnID: p.Root.LatestTurn.ID, Role: agent.RoleSystem, Kind: agent.MessageNotice,
+		Status:  agent.MessageCompleted,
+		Content: "Codex no longer has this conversation. The agent begins anew and remembers nothing of what was said before.",
+	}})
 }
 
 // call is a request of the handshake, bounded on the sink's clock.
