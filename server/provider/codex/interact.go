@@ -221,7 +221,11 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 	}
 	if err := r.peer.Reply(q.wireID, result); err != nil {
 		r.unwritten(err)
-		return agent.Errorf(agent.CodeProviderGone, "the answer could not be written: %v", err)
+		reason := callError("take the answer", err)
+		if reason.Code != agent.CodeProviderGone { // nothing was written: another answer may do
+			r.do(func() { q.gone = q.turn.closed || q.turn.ended })
+		}
+		return reason
 	}
 	return nil
 }

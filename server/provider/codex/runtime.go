@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -43,6 +44,8 @@ type runtime struct {
 	peer  *wire.Peer
 	park  func(change int)
 	ended chan struct{} // the reading goroutine is through
+	quit  chan struct{} // closed when the runtime must end by itself
+	quits sync.Once
 
 	mu      sync.Mutex
 	after   []func() // what to do once mu is released, in order
@@ -61,6 +64,7 @@ func newRuntime(sink provider.Sink, link Transport, o Options) *runtime {
 	r := &runtime{
 		sink: sink, clock: sink.Clock(), mint: sink.Mint(), link: link, park: o.Park,
 		ended:     make(chan struct{}),
+		quit:      make(chan struct{}),
 		threads:   newThreads(),
 		turnState: newTurnState(),
 		asked:     map[agent.RequestID]*question{},
@@ -116,8 +120,15 @@ func (r *runtime) apply(f agent.Fact) (agent.Applied, bool) {
 func (r *runtime) fail(err error) {
 	if r.broken == nil {
 		r.broken = err
-		r.later(func() { r.peer.Close(err) })
+		r.later(func() { r.abandon(err) })
 	}
+}
+
+// abandon ends the runtime from within. The reading goroutine is blocked in the server's
+// output until the server has ended: that is run's to do.
+func (r *runtime) abandon(err error) {
+	r.peer.Close(err)
+	r.quits.Do(func() { close(r.quit) })
 }
 
 func (r *runtime) diagnose(kind provider.DiagnosticKind, method, detail string) {
@@ -165,7 +176,7 @@ func (r *runtime) send(method string, params any, bound time.Duration, done func
 func (r *runtime) unwritten(err error) {
 	var broken *wire.WriteError
 	if errors.As(err, &broken) {
-		r.peer.Close(err)
+		r.abandon(err)
 	}
 }
 
@@ -222,13 +233,24 @@ func (r *runtime) await(ctx context.Context, w *waiter) error {
 // run reads until the server ends, and then says what was lost.
 func (r *runtime) run() {
 	defer close(r.ended)
+	over, closed := make(chan struct{}), make(chan struct{})
+	provider.Go(r.sink, func() {
+		defer close(closed)
+		select {
+		case <-r.quit:
+		case <-over:
+		}
+		ctx, stop := context.WithTimeout(context.Background(), closeBound)
+		defer stop()
+		_ = r.link.Close(ctx) // a process that will not die is reported by its own log line
+	})
 	reason := r.peer.Run()
-	ctx, stop := context.WithTimeout(context.Background(), closeBound)
-	defer stop()
-	_ = r.link.Close(ctx) // a process that will not die is reported by its own log line
+	close(over)
+	<-closed
 	r.do(func() {
 		r.stopTimers()
 		for _, c := range r.cancels {
+			c.stopPauses()
 			r.finish(c.wait, agent.Errorf(agent.CodeProviderGone, "the Codex process ended"))
 		}
 		r.cancels = nil
@@ -251,6 +273,8 @@ func (r *runtime) lossError(reason error) *agent.Error {
 	switch how := r.link.Explain(); {
 	case r.broken != nil:
 		return agent.Errorf(agent.CodeUnavailable, "the session was closed because storage failed")
+	case errors.Is(reason, os.ErrDeadlineExceeded): // how it ended was then our doing
+		return agent.Errorf(agent.CodeProviderGone, "Codex stopped reading what it was told, so it was ended")
 	case how != "":
 		return agent.Errorf(agent.CodeProviderGone, "the Codex process ended: %s", how)
 	case reason != nil:
@@ -293,6 +317,8 @@ func callError(what string, err error) *agent.Error {
 		return agent.Errorf(agent.CodeTimeout, "Codex did not answer when asked to %s", what)
 	case errors.Is(err, wire.ErrClosed), errors.As(err, &unwritten):
 		return agent.Errorf(agent.CodeProviderGone, "the Codex process ended when asked to %s", what)
+	case errors.Is(err, wire.ErrMessageTooLong):
+		return agent.Errorf(agent.CodeInvalid, "this is too long to %s with", what)
 	}
 	return agent.Errorf(agent.CodeProviderRefused, "Codex gave an answer that cannot be read when asked to %s", what)
 }

@@ -310,7 +310,7 @@ func (r *runtime) refuse(f frame, code int, why string) {
 	if f.id == "" {
 		return
 	}
-	r.later(func() { _ = r.peer.ReplyError(f.id, code, why) }) // a dead peer needs no refusal
+	r.later(func() { r.unwritten(r.peer.ReplyError(f.id, code, why)) })
 }
 
 // refuseUnowned refuses a request that nobody can be asked for (decisions.md 25).
