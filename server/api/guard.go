@@ -39,13 +39,14 @@ func (a *API) guard(next http.Handler) http.Handler {
 			}
 			done(r, rec.status)
 		}()
-		if p := a.refuse(rec, r); p != nil {
+		route := a.route(r)
+		if p := a.refuse(rec, r, route); p != nil {
 			p.write(rec, r)
 			return
 		}
 		who := a.auth.identify(r)
 		r = r.WithContext(withPrincipal(r.Context(), who))
-		if who.kind == byNobody && needsToken(r) {
+		if who.kind == byNobody && a.needsToken(r, route) {
 			h.Set("WWW-Authenticate", `Bearer realm="turnkeeper"`)
 			newProblem(codeUnauthorized, "Send the daemon's token as a bearer token, or sign in with \"turnkeeper open\".").write(rec, r)
 			return
@@ -54,15 +55,23 @@ func (a *API) guard(next http.Handler) http.Handler {
 	})
 }
 
+// route is the pattern that the mux will serve r by. Every door asks for it: a path has
+// several readings (escaped or not, cleaned or not), and only the mux's own is the one
+// that counts.
+func (a *API) route(r *http.Request) string {
+	_, pattern := a.mux.Handler(r)
+	return pattern
+}
+
 // refuse looks at what can be judged before the request is understood.
-func (a *API) refuse(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) refuse(w http.ResponseWriter, r *http.Request, route string) *Problem {
 	if !a.origins.host(r) {
 		return newProblem(codeHost, fmt.Sprintf("This daemon does not answer to the name %q; add it to the allowed hosts if it should.", r.Host))
 	}
 	if !a.origins.request(r) {
 		return newProblem(codeOrigin, "The request comes from a page of another site.")
 	}
-	limit := bodyLimit(r)
+	limit := bodyLimit(route)
 	if r.ContentLength > limit {
 		w.Header().Set("Connection", "close") // nobody reads the rest
 		return newProblem(codeBodyTooLarge, fmt.Sprintf("The body has %d bytes; %d are allowed here.", r.ContentLength, limit))
@@ -75,10 +84,10 @@ func (a *API) refuse(w http.ResponseWriter, r *http.Request) *Problem {
 	return nil
 }
 
-// bodyLimit is the largest body that any operation at this path takes; the operation's
-// own limit is huma's to hold.
-func bodyLimit(r *http.Request) int64 {
-	if strings.HasSuffix(r.URL.Path, "/messages") || strings.HasSuffix(r.URL.Path, "/agent-sessions") {
+// bodyLimit is the largest body that a route takes; the operation's own limit is huma's
+// to hold.
+func bodyLimit(route string) int64 {
+	if route == "POST "+pathSessions || route == "POST "+pathMessages {
 		return messageBody
 	}
 	return defaultBody
@@ -90,18 +99,34 @@ func isJSON(contentType string) bool {
 	return err == nil && t == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// needsToken: everything below /v1 does. The stream tells its refusal with a close code,
-// which a page can read, so it asks for the token itself.
-func needsToken(r *http.Request) bool {
-	p := r.URL.Path
-	if p == "/v1" || strings.HasPrefix(p, "/v1/") {
-		return !isStream(r)
+// Routes beside the operations.
+const (
+	routeStream  = "GET " + pathStream
+	routeSpec    = "GET /openapi.json"
+	routeMetrics = "GET /metrics"
+	routeLogin   = "GET /login"
+	routePage    = "/" // what no other route takes
+)
+
+// needsToken: every route does, except those that are listed here.
+func (a *API) needsToken(r *http.Request, route string) bool {
+	switch route {
+	case "GET /healthz", "GET /readyz", "GET /version", routeSpec, routeLogin:
+		return false
+	case routeStream: // it tells its refusal with a close code, which a page can read, so it asks itself
+		return !upgrades(r)
+	case routeMetrics:
+		return !a.origins.local(r)
+	case routePage: // its index asks itself; below /v1 even what is not there is nobody's to know
+		return isAPIPath(r.URL.Path)
 	}
-	return p == "/metrics" && !fromLoopback(r)
+	return true
 }
 
-func isStream(r *http.Request) bool {
-	return strings.HasSuffix(r.URL.Path, "/events/stream") && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+// upgrades reports whether r opens a WebSocket. A GET pattern takes HEAD too, which opens
+// nothing.
+func upgrades(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
 func (a *API) recovered(w *recorder, r *http.Request, v any) {

@@ -25,16 +25,16 @@ type SentMessage struct {
 
 func (a *API) registerMessages() {
 	register(a, huma.Operation{
-		OperationID: "listMessages", Method: http.MethodGet, Path: pathSession + "/messages", Tags: []string{tagMessages},
+		OperationID: "listMessages", Method: http.MethodGet, Path: pathMessages, Tags: []string{tagMessages},
 		Summary:     "Read a part of a session's transcript",
 		Description: "In ascending order of seq. Without after and before: the newest. With before: the newest ones below it.",
 	}, a.listMessages)
 	register(a, huma.Operation{
-		OperationID: "getMessage", Method: http.MethodGet, Path: pathSession + "/messages/{messageID}", Tags: []string{tagMessages},
+		OperationID: "getMessage", Method: http.MethodGet, Path: pathMessages + "/{messageID}", Tags: []string{tagMessages},
 		Summary: "Read one message, with the text that is committed so far",
 	}, a.getMessage)
 	register(a, huma.Operation{
-		OperationID: "sendMessage", Method: http.MethodPost, Path: pathSession + "/messages", Tags: []string{tagMessages},
+		OperationID: "sendMessage", Method: http.MethodPost, Path: pathMessages, Tags: []string{tagMessages},
 		DefaultStatus: http.StatusAccepted, MaxBodyBytes: messageBody,
 		Summary:     "Send a message to a root session",
 		Description: "It begins a new turn, or joins the open one where the provider can take it. Where it cannot: 409 guidance_unsupported, never a second turn beside the open one.",

@@ -71,7 +71,7 @@ func routeOf(pattern string) string {
 	switch pattern {
 	case "":
 		return "refused"
-	case "/":
+	case routePage:
 		return "page"
 	}
 	return pattern

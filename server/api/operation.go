@@ -36,6 +36,8 @@ const (
 	pathSessions  = pathWorkspace + "/agent-sessions"
 	pathSession   = pathSessions + "/{agentSessionID}"
 	pathTurn      = pathSession + "/turns/{turnID}"
+	pathMessages  = pathSession + "/messages"
+	pathStream    = pathWorkspace + "/events/stream"
 )
 
 // Path parameters, embedded by inputs. They are exported because huma looks into

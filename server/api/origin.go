@@ -8,6 +8,8 @@ import (
 	"strings"
 )
 
+const localhost = "localhost"
+
 // originCheck keeps other sites out: Host stops a page that has pointed its own name at
 // us (DNS rebinding), Origin one that calls us across sites.
 type originCheck struct {
@@ -18,7 +20,7 @@ type originCheck struct {
 
 func newOriginCheck(hosts, origins []string) *originCheck {
 	c := &originCheck{
-		hosts:   map[string]bool{"localhost": true},
+		hosts:   map[string]bool{},
 		origins: map[string]bool{},
 		cross:   http.NewCrossOriginProtection(),
 	}
@@ -35,12 +37,21 @@ func newOriginCheck(hosts, origins []string) *originCheck {
 
 // host reports whether we answer to the name that the request was sent to.
 func (c *originCheck) host(r *http.Request) bool {
+	name := hostName(r)
+	return c.hosts[name] || isLoopback(name)
+}
+
+// hostName is the name that the request was sent to, without port.
+func hostName(r *http.Request) string {
 	name := r.Host
 	if h, _, err := net.SplitHostPort(name); err == nil {
 		name = h
 	}
-	name = strings.ToLower(strings.Trim(name, "[]"))
-	if c.hosts[name] {
+	return strings.ToLower(strings.Trim(name, "[]"))
+}
+
+func isLoopback(name string) bool {
+	if name == localhost {
 		return true
 	}
 	ip, err := netip.ParseAddr(name)
@@ -65,8 +76,15 @@ func (c *originCheck) socket(r *http.Request) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && strings.EqualFold(u.Host, r.Host)
 }
 
-// fromLoopback reports whether the peer is on this machine.
-func fromLoopback(r *http.Request) bool {
+// local reports whether r was asked on this machine. A proxy that runs here is a peer of
+// this machine that asks for somebody else: it is known by the name it was sent to or by
+// what it adds.
+func (c *originCheck) local(r *http.Request) bool {
+	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
+		if len(r.Header.Values(h)) > 0 {
+			return false
+		}
+	}
 	ap, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && ap.Addr().Unmap().IsLoopback()
+	return err == nil && ap.Addr().Unmap().IsLoopback() && isLoopback(hostName(r))
 }

@@ -9,11 +9,11 @@ import (
 // registerPlain adds what is not an operation: the document, the metrics, signing in,
 // the web view, and coded answers for every path and method that is not there.
 func (a *API) registerPlain() {
-	a.mux.HandleFunc("GET /openapi.json", a.serveSpec)
-	a.mux.Handle("GET /metrics", a.metrics.handler())
-	a.mux.HandleFunc("GET /login", a.login)
+	a.mux.HandleFunc(routeSpec, a.serveSpec)
+	a.mux.Handle(routeMetrics, a.metrics.handler())
+	a.mux.HandleFunc(routeLogin, a.login)
 	view := newView(a)
-	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	a.mux.HandleFunc(routePage, func(w http.ResponseWriter, r *http.Request) {
 		if allowed := a.allowed(r); len(allowed) > 0 {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
 			newProblem(codeMethod, "This path answers to "+strings.Join(allowed, ", ")+".").write(w, r)
@@ -43,7 +43,7 @@ func (a *API) allowed(r *http.Request) []string {
 			continue
 		}
 		probe := &http.Request{Method: m, URL: r.URL, Host: r.Host}
-		if _, pattern := a.mux.Handler(probe); pattern != "/" && pattern != "" {
+		if _, pattern := a.mux.Handler(probe); pattern != routePage && pattern != "" {
 			methods = append(methods, m)
 			if m == http.MethodGet {
 				methods = append(methods, http.MethodHead)

@@ -71,7 +71,7 @@ type socket struct {
 }
 
 func (a *API) stream(w http.ResponseWriter, r *http.Request) {
-	if !isStream(r) {
+	if !upgrades(r) {
 		w.Header().Set("Upgrade", "websocket")
 		newProblem(codeUpgradeRequired, "This path is a WebSocket.").write(w, r)
 		return

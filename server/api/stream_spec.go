@@ -9,11 +9,10 @@ import (
 // registerStream adds the WebSocket. Huma has no word for one, so the operation is
 // written into the document by hand, with its frames.
 func (a *API) registerStream() {
-	const path = pathWorkspace + "/events/stream"
-	a.mux.HandleFunc("GET "+path, a.stream)
+	a.mux.HandleFunc(routeStream, a.stream)
 	doc := a.huma.OpenAPI()
 	doc.AddOperation(&huma.Operation{
-		OperationID: "streamEvents", Method: http.MethodGet, Path: path, Tags: []string{tagEvents},
+		OperationID: "streamEvents", Method: http.MethodGet, Path: pathStream, Tags: []string{tagEvents},
 		Summary: "Follow the log of a workspace (WebSocket)",
 		Description: "The client sends StreamHello first. The server answers ready and then sends events in order, without gaps; text deltas; and a heartbeat. " +
 			"Close codes: 1012 the daemon restarts, 4401 no or bad token, 4403 foreign origin, 4404 no such workspace, 4409 another version of the contract.",

@@ -79,7 +79,7 @@ func (v *view) renewCookie(w http.ResponseWriter, r *http.Request) {
 var encodings = []struct{ name, suffix string }{{"br", ".br"}, {"gzip", ".gz"}}
 
 func (v *view) serveFile(w http.ResponseWriter, r *http.Request, name string) bool {
-	if v.assets == nil || !fs.ValidPath(name) || strings.HasPrefix(path.Base(name), ".") {
+	if v.assets == nil || !fs.ValidPath(name) || !named(name) {
 		return false
 	}
 	content, err := fs.ReadFile(v.assets, name)
@@ -114,6 +114,17 @@ func (v *view) serveFile(w http.ResponseWriter, r *http.Request, name string) bo
 		_, _ = bytes.NewReader(content).WriteTo(w)
 	}
 	return true
+}
+
+// named reports whether a file may be asked for by its name: hidden ones may not, nor the
+// packed form of one, which is served under the name of the plain one.
+func named(name string) bool {
+	for _, e := range encodings {
+		if strings.HasSuffix(name, e.suffix) {
+			return false
+		}
+	}
+	return !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.")
 }
 
 func accepts(r *http.Request, encoding string) bool {
