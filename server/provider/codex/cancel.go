@@ -3,7 +3,9 @@ package codex
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
@@ -28,9 +30,18 @@ type cancelTarget struct {
 	root   bool
 	thread *thread
 	turn   *turn // the native turn; of the root the provider turn that runs
-	tries  int
-	done   bool // confirmed, ended before, or out of reach
+	tries  int   // since the last pause
+	pauses int
+	stop   func() bool // of the pause before the next request
+	done   bool        // confirmed, ended before, or forgotten
 }
+
+// Pauses before an interrupt that was refused is sent again: the first, doubled each
+// time, up to the longest. A refusal confirms nothing, so the turn runs on.
+const (
+	firstPause   = 250 * time.Millisecond
+	longestPause = 2 * time.Second
+)
 
 // Cancel implements provider.Runtime: the root first, and its answer is awaited; then
 // each child (decisions.md 12). What confirms a stop is that thread's turn/completed.
@@ -150,6 +161,7 @@ func (r *runtime) interruptAnswered(run *cancelRun, ct *cancelTarget, a wire.Ans
 			r.hear(run, ct, agent.TargetAlreadyTerminal, nil) // not loaded: nothing runs
 		} else {
 			r.hear(run, ct, "", callError("stop the turn", refused))
+			r.interruptLater(run, ct)
 		}
 	case errors.Is(a.Err, errNoAnswer):
 		r.diagnose(provider.Ignored, methodTurnInterrupt, "not answered in time")
@@ -157,6 +169,20 @@ func (r *runtime) interruptAnswered(run *cancelRun, ct *cancelTarget, a wire.Ans
 		r.finish(run.wait, callError("stop the turn", a.Err)) // not written: never a success
 	}
 	r.rootAnswered(run, ct)
+}
+
+// interruptLater asks again after a pause, for as long as the cancel lasts.
+func (r *runtime) interruptLater(run *cancelRun, ct *cancelTarget) {
+	pause := min(firstPause<<min(ct.pauses, 10), longestPause)
+	ct.pauses++
+	ct.stop = r.clock.AfterFunc(pause, func() {
+		r.do(func() {
+			if r.gone() == nil && slices.Contains(r.cancels, run) {
+				ct.tries = 0
+				r.interruptTarget(run, ct)
+			}
+		})
+	})
 }
 
 // interruptMissed says whether a refusal means that the turn had not begun yet, so that
@@ -173,17 +199,21 @@ func (r *runtime) rootAnswered(run *cancelRun, ct *cancelTarget) {
 	if ct.root && run.rootYet {
 		run.rootYet = false
 		r.interruptChildren(run)
-		for _, o := range run.orphans {
-			if t := r.byID[o.thread]; t != nil && t.state == threadHeld {
-				r.diagnose(provider.Refused, "turn/started", t.id)
-				r.shut(t, "")
-			} else {
-				r.interruptLoose(o.thread, o.native)
-			}
-		}
-		run.orphans = nil
+		r.interruptOrphans(run)
 	}
 	r.settleRun(run)
+}
+
+func (r *runtime) interruptOrphans(run *cancelRun) {
+	for _, o := range run.orphans {
+		if t := r.byID[o.thread]; t != nil && t.state == threadHeld {
+			r.diagnose(provider.Refused, "turn/started", t.id)
+			r.shut(t, "")
+		} else {
+			r.interruptLoose(o.thread, o.native)
+		}
+	}
+	run.orphans = nil
 }
 
 func (r *runtime) interruptChildren(run *cancelRun) {
@@ -216,7 +246,7 @@ func (r *runtime) hear(run *cancelRun, ct *cancelTarget, state agent.TargetState
 	if ct.done {
 		return
 	}
-	ct.done = state == agent.TargetCanceled || state == agent.TargetAlreadyTerminal || err != nil
+	ct.done = state == agent.TargetCanceled || state == agent.TargetAlreadyTerminal
 	e := agent.Evidence{SessionID: ct.Session, TurnID: ct.Turn, State: state, Err: err}
 	r.later(func() { run.heard(e) })
 }
@@ -233,11 +263,26 @@ func (r *runtime) settleRun(run *cancelRun) {
 	}
 }
 
+// forgetRun ends a cancel. What was refused and whose time is now up is still asked to
+// stop: storage ends these turns, so they must not run on.
 func (r *runtime) forgetRun(run *cancelRun) {
-	for i, other := range r.cancels {
-		if other == run {
-			r.cancels = append(r.cancels[:i:i], r.cancels[i+1:]...)
-			return
+	run.stopPauses()
+	at := slices.Index(r.cancels, run)
+	if at < 0 {
+		return
+	}
+	r.cancels = slices.Delete(r.cancels, at, at+1)
+	for _, ct := range run.targets {
+		if ct.pauses > 0 && !ct.done && !ct.turn.ended && r.gone() == nil {
+			r.interruptLoose(ct.thread.id, ct.turn.native)
+		}
+	}
+}
+
+func (run *cancelRun) stopPauses() {
+	for _, ct := range run.targets {
+		if ct.stop != nil {
+			ct.stop()
 		}
 	}
 }
@@ -260,11 +305,34 @@ func (r *runtime) stopOrphan(thread, native string) {
 // turn's id on other threads only: on the root thread that could hit a turn which a
 // person has started since.
 func (r *runtime) interruptLoose(thread, native string) {
+	r.interruptAgain(thread, native, 0)
+}
+
+// looseTries bounds the requests to stop a turn that no cancel waits for.
+const looseTries = 6
+
+func (r *runtime) interruptAgain(thread, native string, refusals int) {
 	params := turnInterruptParams{ThreadID: thread, TurnID: native}
 	r.send(methodTurnInterrupt, params, interruptBound, func(a wire.Answer) {
 		var refused *wire.Error
-		if native != "" && thread != r.root.id && errors.As(a.Err, &refused) && interruptMissed(refused.Message, false) {
-			r.interruptLoose(thread, "")
+		switch {
+		case !errors.As(a.Err, &refused), thread == r.root.id && native == "": // on the root it could hit a later turn
+		case strings.Contains(refused.Message, "thread not found"), strings.Contains(refused.Message, "expected active turn"):
+			// Not loaded, or another turn runs there: this one has ended.
+		case interruptMissed(refused.Message, false):
+			if native != "" && thread != r.root.id {
+				r.interruptAgain(thread, "", refusals)
+			}
+		case refusals < looseTries:
+			r.clock.AfterFunc(min(firstPause<<refusals, longestPause), func() {
+				r.do(func() {
+					if r.gone() == nil {
+						r.interruptAgain(thread, native, refusals+1)
+					}
+				})
+			})
+		default:
+			r.diagnose(provider.Refused, methodTurnInterrupt, thread)
 		}
 	})
 }
@@ -283,10 +351,25 @@ func (r *runtime) Forget(_ context.Context, sessions []agent.SessionID) {
 			for _, q := range r.asked {
 				if q.thread == t {
 					delete(r.asked, q.request)
-					r.later(func() { _ = r.peer.ReplyError(q.wireID, wire.CodeInvalidRequest, "the session was deleted") })
+					r.refuse(frame{id: q.wireID}, wire.CodeInvalidRequest, "the session was deleted")
 				}
 			}
 			r.shut(t, "")
 		}
+		r.forgetTargets(sessions)
 	})
+}
+
+// forgetTargets lets cancels go on that wait for deleted sessions: nothing more is heard
+// of those.
+func (r *runtime) forgetTargets(sessions []agent.SessionID) {
+	for _, run := range slices.Clone(r.cancels) {
+		for _, ct := range run.targets {
+			ct.done = ct.done || slices.Contains(sessions, ct.Session)
+		}
+		if root := run.rootTarget(); root != nil && root.done {
+			r.rootAnswered(run, root)
+		}
+		r.settleRun(run)
+	}
 }

@@ -318,7 +318,7 @@ func callError(what string, err error) *agent.Error {
 	case errors.Is(err, wire.ErrClosed), errors.As(err, &unwritten):
 		return agent.Errorf(agent.CodeProviderGone, "the Codex process ended when asked to %s", what)
 	case errors.Is(err, wire.ErrMessageTooLong):
-		return agent.Errorf(agent.CodeInvalid, "this is too long to %s with", what)
+		return agent.Errorf(agent.CodeInvalid, "Codex cannot be asked to %s: the message is too long", what)
 	}
 	return agent.Errorf(agent.CodeProviderRefused, "Codex gave an answer that cannot be read when asked to %s", what)
 }

@@ -213,6 +213,7 @@ func (r *runtime) endTurn(t *thread, u *turn, outcome agent.Outcome, why *agent.
 	r.wakeGuides(u)
 	if u.dropped {
 		u.items = nil
+		r.confirm(t, u, outcome)
 		return
 	}
 	r.closeItems(t, u)
