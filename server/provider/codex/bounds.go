@@ -35,6 +35,9 @@ func (t *tail) add(s string) {
 	}
 }
 
+// size is how long the whole text is.
+func (t *tail) size() int64 { return int64(len(t.head)+len(t.end)) + t.cut }
+
 // drop forgets the first n bytes of the end, up to the next whole character.
 func (t *tail) drop(n int) {
 	for n < len(t.end) && !utf8.RuneStart(t.end[n]) {

@@ -25,11 +25,16 @@ type item struct {
 	diff  string // of a file change, for the person who must approve it
 
 	output  tail      // of a running command
-	shownAt time.Time // when the output was shown last
+	shown   int64     // bytes of it when it was shown last
+	shownAt time.Time // and when that was
+	over    bool      // the server has said its last of it
 }
 
+// end forgets what was kept for the item's end, and of a repeated end nothing is taken.
+func (i *item) end() { i.over, i.output, i.diff = true, tail{}, "" }
+
 // outputEvery bounds how often the growing output of a command is committed.
-const outputEvery = time.Second
+const outputEvery = 2 * time.Second
 
 // itemFrame handles a frame about an item: it belongs to the turn that the frame
 // names, running or ended.
@@ -54,8 +59,12 @@ func (r *runtime) itemFrame(t *thread, f frame) {
 	if u.items == nil {
 		u.items = map[string]*item{}
 	}
-	if f.method == "error" {
+	switch f.method {
+	case "error":
 		r.errorNotice(t, u, f)
+		return
+	case notePlan, noteDiff:
+		r.turnNote(t, u, f)
 		return
 	}
 	if f.method != "item/started" && f.method != "item/completed" {

@@ -38,7 +38,7 @@ func (r *runtime) collabCall(t *thread, u *turn, it *threadItem, done bool) {
 		m.ChildSessionID = r.spawned(edge{
 			parent: t, parentTurn: u, call: i.call, child: child, naming: naming{prompt: it.Prompt, model: it.Model},
 		})
-		i.child = child
+		i.child, i.input = child, ""
 		m.Output = ""
 		r.putCall(t, u, i, m)
 		r.settleIn(child)
@@ -83,6 +83,9 @@ func (r *runtime) activity(t *thread, u *turn, it *threadItem) {
 // toolCall handles every other item.
 func (r *runtime) toolCall(t *thread, u *turn, it *threadItem, done bool) {
 	i := u.entry(it.ID, agent.RoleTool, agent.MessageToolCall)
+	if i.over {
+		return
+	}
 	m := agent.Message{Name: it.Type, Status: callStatus(it.Status, done)}
 	switch it.Type {
 	case itemCommand:
@@ -112,6 +115,9 @@ func (r *runtime) toolCall(t *thread, u *turn, it *threadItem, done bool) {
 		m.Output = boundedOutput(it.Text + compact(it.Result) + compact(it.Error))
 	}
 	r.putCall(t, u, i, m)
+	if done {
+		i.end()
+	}
 }
 
 // putCall shows a tool call. Once it has ended only its output can grow: a command may
@@ -128,19 +134,25 @@ func (r *runtime) putCall(t *thread, u *turn, i *item, m agent.Message) {
 	r.putItem(t, u, i, m)
 }
 
-// commandOutput keeps the end of a command's output and shows it now and then.
+// commandOutput keeps both ends of a command's output. Every showing writes all that is
+// kept, so it is shown again only once it has doubled: what is written in all stays
+// within a constant of what the command has said, however long it talks.
 func (r *runtime) commandOutput(t *thread, u *turn, id, delta string) {
 	i := u.items[id]
 	if i == nil || i.message == "" {
 		r.diagnose(provider.Unrouted, "item/commandExecution/outputDelta", t.id)
 		return
 	}
-	i.output.add(delta)
-	now := r.clock.Now()
-	if i.ended || now.Sub(i.shownAt) < outputEvery {
-		return // its end, or the next piece, shows it
+	if i.over {
+		r.diagnose(provider.Late, "item/commandExecution/outputDelta", t.id)
+		return
 	}
-	i.shownAt = now
+	i.output.add(delta)
+	now, size := r.clock.Now(), i.output.size()
+	if i.ended || now.Sub(i.shownAt) < outputEvery || size < 2*i.shown {
+		return // its end, or a later piece, shows it
+	}
+	i.shown, i.shownAt = size, now
 	r.putItem(t, u, i, agent.Message{Output: i.output.String()})
 }
 
