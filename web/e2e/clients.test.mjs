@@ -29,14 +29,16 @@ test("two pages agree, also one that came late, and the first answer wins", asyn
   await two.page.goto(b.address(daemon, ws, s.session));
   await ask(two.page).waitFor(); // asked before this page came
 
-  // Both answer; the second finds out.
-  await two.page.route("**/response", async (route) => {
-    await new Promise((resolve) => setTimeout(resolve, 800));
-    await route.continue();
-  });
-  const late = ask(two.page).getByRole("button", { name: "Do not run it" }).click();
+  // Both answer; the second's answer is on its way for a while, and comes too late.
+  let letGo;
+  const held = new Promise((resolve) => (letGo = resolve));
+  await two.page.route("**/response", (route) => held.then(() => route.continue()));
+  const refused = two.page.waitForResponse(/\/response$/);
+  await ask(two.page).getByRole("button", { name: "Do not run it" }).click();
   await ask(one.page).getByRole("button", { name: "Run it", exact: true }).click();
-  await late;
+  await ask(one.page).waitFor({ state: "detached" });
+  letGo();
+  assert.equal((await refused).status(), 409);
   await ask(one.page).waitFor({ state: "detached" });
   await ask(two.page).waitFor({ state: "detached" });
   await b.says(b.why(one.page), /^Completed/, 40_000);
