@@ -2,6 +2,7 @@ package codex
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -16,6 +17,8 @@ const (
 	askCommand = "item/commandExecution/requestApproval"
 	askChange  = "item/fileChange/requestApproval"
 	askInput   = "item/tool/requestUserInput"
+	askPermit  = "item/permissions/requestApproval"
+	askElicit  = "mcpServer/elicitation/request"
 )
 
 // question is one open request of the server. Its wire id lives here and nowhere
@@ -24,8 +27,11 @@ type question struct {
 	request agent.RequestID
 	wireID  wire.RawID
 	method  string
-	thread  *thread
+	thread  *thread         // that the request names
+	session agent.SessionID // whose question it is
 	turn    *turn
+	// answer writes the person's answer, where it is no choice of decisions.
+	answer func(agent.Response) (any, error)
 	// decisions are the answers offered, by option id, as they go on the wire.
 	decisions map[string]json.RawMessage
 	roles     map[string]string // role → option id, the first of each
@@ -63,6 +69,10 @@ func (r *runtime) ask(t *thread, f frame) {
 	if u == nil && t.pending != nil && t != r.root {
 		u = t.pending
 	}
+	of, owner := t, agent.OwnerExact
+	if u == nil && f.method == askElicit && f.TurnID == "" {
+		of, u, owner = r.elicited(t)
+	}
 	if u == nil || u.dropped {
 		r.refuseUnowned(f)
 		return
@@ -73,9 +83,9 @@ func (r *runtime) ask(t *thread, f frame) {
 		r.refuse(f, wire.CodeInvalidParams, "parameters cannot be read")
 		return
 	}
-	q := &question{request: r.mint.Request(), wireID: f.id, method: f.method, thread: t, turn: u}
+	q := &question{request: r.mint.Request(), wireID: f.id, method: f.method, thread: t, session: of.session, turn: u}
 	i := agent.Interaction{
-		SessionID: t.session, TurnID: u.id, RequestID: q.request, Owner: agent.OwnerExact, ProviderTurnID: f.TurnID,
+		SessionID: of.session, TurnID: u.id, RequestID: q.request, Owner: owner, ProviderTurnID: cmp.Or(f.TurnID, u.native),
 		Kind: agent.InteractionApproval, Options: []agent.Option{},
 		Detail: agent.Detail{Reason: p.Reason, CallID: agent.CallID(p.ItemID)},
 	}
@@ -98,6 +108,13 @@ func (r *runtime) ask(t *thread, f frame) {
 		i.Title, i.Detail.Questions = questionsOf(p.Questions)
 		if len(p.Questions) == 1 {
 			q.only = p.Questions[0].ID
+		}
+	case askPermit, askElicit:
+		describe := map[string]func(*agent.Interaction, json.RawMessage) error{askPermit: q.askPermission, askElicit: q.askElicitation}
+		if err := describe[f.method](&i, f.params); err != nil {
+			r.diagnose(provider.Malformed, f.method, t.id)
+			r.refuse(f, wire.CodeInvalidParams, "parameters cannot be read")
+			return
 		}
 	default:
 		r.diagnose(provider.Refused, f.method, t.id)
@@ -232,8 +249,11 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 
 // reply is the wire form of a person's answer.
 func (q *question) reply(a agent.Response) (any, error) {
-	if q.method == askInput {
+	switch {
+	case q.method == askInput:
 		return q.replyInput(a), nil
+	case q.answer != nil:
+		return q.answer(a)
 	}
 	id := a.OptionID
 	if id == "" {
@@ -273,7 +293,7 @@ func (r *runtime) resolved(t *thread, f frame) {
 	for id, q := range r.asked {
 		if q.thread == t && string(q.wireID) == string(p.RequestID) {
 			delete(r.asked, id)
-			r.apply(agent.InteractionEnded{Session: t.session, Turn: q.turn.id, Request: q.request, Step: agent.AskResolved})
+			r.apply(agent.InteractionEnded{Session: q.session, Turn: q.turn.id, Request: q.request, Step: agent.AskResolved})
 			return
 		}
 	}

@@ -196,7 +196,7 @@ func TestUserInput(t *testing.T) {
 
 func TestRequestNobodyHandlesIsRefused(t *testing.T) {
 	s := withChild(t)
-	s.send(`{"id":5,"method":"mcpServer/elicitation/request","params":{"threadId":"T1","turnId":"c1"}}`)
+	s.send(`{"id":5,"method":"item/tool/call","params":{"threadId":"T1","turnId":"c1"}}`)
 	if m := s.expect("refusal"); string(m.ID) != "5" {
 		t.Errorf("refused %s", m.ID)
 	}

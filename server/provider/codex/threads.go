@@ -187,6 +187,8 @@ var ofInterest = map[string]bool{
 	"item/reasoning/summaryTextDelta":   true,
 	"item/commandExecution/outputDelta": true,
 	"thread/tokenUsage/updated":         true,
+	notePlan:                            true,
+	noteDiff:                            true,
 	"serverRequest/resolved":            true,
 	"error":                             true,
 }

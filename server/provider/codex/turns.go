@@ -23,6 +23,7 @@ type turn struct {
 	items   map[string]*item
 	texts   []*userText // of a person, that its userMessage item has not shown yet
 	base    agent.Usage // of the thread, when the canonical turn began
+	diff    standing    // of all that it changed
 	lastErr *turnError
 	began   []*waiter // guidance that waits for it to begin
 }
@@ -216,6 +217,8 @@ func (r *runtime) endTurn(t *thread, u *turn, outcome agent.Outcome, why *agent.
 		r.confirm(t, u, outcome)
 		return
 	}
+	r.showDiff(t, u)
+	u.diff = standing{}
 	r.closeItems(t, u)
 	if len(u.texts) > 0 && u.texts[0].opens && outcome == agent.OutcomeCompleted {
 		// A turn that ran to its own end has read what it was started with.
