@@ -220,6 +220,9 @@ func (a *actor) notTaken(ctx context.Context, r *run, in provider.Input, err err
 	switch failure.Code {
 	case agent.CodeTurnSettled, agent.CodeTurnCanceling:
 		return failure
+	case agent.CodeProviderGone: // it was not refused but lost, and the loss ends it
+		<-r.ended
+		return failure
 	}
 	switch key, state := r.sink.providerTurn(in.Turn); state {
 	case neverStarted:

@@ -70,6 +70,8 @@ type fakeRuntime struct {
 	onStart  func(ctx context.Context, in provider.Input) error
 	onCancel func(ctx context.Context, c provider.Cancel, heard func(agent.Evidence)) error
 	onClose  func(ctx context.Context) error
+	onGuide  func() error
+	onAnswer func() error
 	guided   []provider.Input
 }
 
@@ -95,6 +97,9 @@ func (r *fakeRuntime) finish(turn agent.TurnID) {
 }
 
 func (r *fakeRuntime) Guide(_ context.Context, in provider.Input) error {
+	if r.onGuide != nil {
+		return r.onGuide()
+	}
 	r.guided = append(r.guided, in)
 	return nil
 }
@@ -109,10 +114,16 @@ func (r *fakeRuntime) Cancel(ctx context.Context, c provider.Cancel, heard func(
 	return nil
 }
 
-func (r *fakeRuntime) Answer(context.Context, provider.Answer) error { return nil }
-func (r *fakeRuntime) Forget(context.Context, []agent.SessionID)     {}
-func (r *fakeRuntime) Done() <-chan struct{}                         { return r.done }
-func (r *fakeRuntime) die()                                          { r.once.Do(func() { close(r.done) }) }
+func (r *fakeRuntime) Answer(context.Context, provider.Answer) error {
+	if r.onAnswer != nil {
+		return r.onAnswer()
+	}
+	return nil
+}
+
+func (r *fakeRuntime) Forget(context.Context, []agent.SessionID) {}
+func (r *fakeRuntime) Done() <-chan struct{}                     { return r.done }
+func (r *fakeRuntime) die()                                      { r.once.Do(func() { close(r.done) }) }
 
 func (r *fakeRuntime) Close(ctx context.Context) error {
 	if r.onClose != nil {

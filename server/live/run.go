@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -32,13 +33,11 @@ func (a *actor) ensure(ctx context.Context, turn agent.TurnID) (*run, error) {
 	r := a.run
 	a.mu.Unlock()
 	if r != nil {
-		select {
-		case <-r.rt.Done(): // it has just ended; a new one must not overtake its end
-		default:
+		if !r.ending() {
 			r.sink.touch()
 			return r, nil
 		}
-		select {
+		select { // a new one must not overtake its end
 		case <-r.ended:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -183,13 +182,32 @@ func (r *run) watch() {
 	close(r.ended)
 }
 
-// shutdown closes the runtime for a reason and waits until its end is reported.
-func (r *run) shutdown(reason *agent.Error) {
+// ending reports whether the runtime has ended, or is about to.
+func (r *run) ending() bool {
 	r.mu.Lock()
+	doomed := r.reason != nil
+	r.mu.Unlock()
+	select {
+	case <-r.rt.Done():
+		return true
+	default:
+		return doomed
+	}
+}
+
+// doom keeps the first reason for which we close the runtime. From then on nobody is
+// given it.
+func (r *run) doom(reason *agent.Error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.reason == nil {
 		r.reason = reason
 	}
-	r.mu.Unlock()
+}
+
+// shutdown closes the runtime for a reason and waits until its end is reported.
+func (r *run) shutdown(reason *agent.Error) {
+	r.doom(reason)
 	r.shut()
 	<-r.ended
 }
@@ -205,15 +223,21 @@ func (r *run) shut() {
 // fail ends the runtime after a fault of the adapter or of storage. It returns at
 // once: the caller may be inside the adapter.
 func (r *run) fail(reason *agent.Error) {
+	r.doom(reason)
 	r.a.l.spawn(func() { r.shutdown(reason) })
 }
 
 // call runs one call into the adapter. A panic there ends the runtime, not the daemon.
+// So does the answer that its process is gone, whether or not the adapter comes to see
+// the end of that by itself.
 func (r *run) call(what string, f func() error) error {
 	err := guard(what, f)
 	if p, ok := err.(*panicked); ok { //nolint:errorlint // guard returns it bare
 		r.crashed(p)
 		return p.coded()
+	}
+	if errors.Is(err, &agent.Error{Code: agent.CodeProviderGone}) {
+		r.fail(coded(err))
 	}
 	return err
 }
