@@ -71,7 +71,9 @@ test("a stop that nobody answers is never called a success", async () => {
   const seen = await b.says(b.why(page), /^Canceled after/);
   assert.match(seen, /did not confirm the stop/);
   await page.getByRole("region", { name: "Builder, interrupted" }).getByText("did not confirm").waitFor();
-  await page.getByRole("complementary", { name: "This turn" }).getByText(/of 3 did not confirm/).waitFor();
+  const panel = page.getByRole("complementary", { name: "This turn" });
+  await panel.getByText(/of 3 did not confirm/).waitFor();
+  assert.equal(await panel.getByText("working").count(), 0);
   assert.equal(await b.outcome(daemon, ws, s), "canceled");
   assert.deepEqual(problems, []);
   await context.close();

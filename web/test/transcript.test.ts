@@ -76,6 +76,12 @@ describe("the transcript", () => {
     expect(new Set(blocksOf(e, "R").map((b) => b.key)).size).toBe(4);
   });
 
+  it("says in a lane how many agents it works with, where its latest act was to start one", () => {
+    const e = tree();
+    e.putMessage(message("n", "A", 30, { kind: "tool_call", title: "Scout", childSessionId: "N", status: "completed" }), 30);
+    expect(activity(e, "A")).toBe("working with 1 agent of its own");
+  });
+
   it("says in a lane how a completed child came out, from its call where nothing else is loaded", () => {
     const e = tree();
     e.putTurn(turn("tA", "A", { rootTurnId: "T", phase: "settled", outcome: "completed" }), 40);

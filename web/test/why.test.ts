@@ -151,6 +151,25 @@ describe("the line that says why a turn is open", () => {
       "canceled| Canceled after 3:12. B did not confirm the stop.",
     ],
     [
+      "canceled, and nobody confirmed",
+      {
+        root: settled("canceled"),
+        agents: [["A", settled("interrupted")]],
+        more: (l) =>
+          l.add(
+            "operation.updated",
+            operation("o", "R", "T", {
+              status: "unconfirmed",
+              targets: [
+                { agentSessionId: "R", turnId: "T", state: "interrupted" },
+                { agentSessionId: "A", turnId: "tA", state: "interrupted" },
+              ],
+            }),
+          ),
+      },
+      "canceled| Canceled after 3:12. The main agent and A did not confirm the stop.",
+    ],
+    [
       "interrupted",
       { root: { ...settled("interrupted"), error: { code: "daemon_restart", message: "The daemon was restarted." } }, agents: [["A", settled("interrupted")]] },
       "interrupted| Interrupted after 3:12. The daemon was restarted; A was interrupted.",

@@ -199,7 +199,8 @@ export function activity(e: Entities, sessionId: string): string {
   if (turn.phase === "settling") return stopping(e, turn);
   if (turn.phase === "submitted") return "not started yet";
   const below = childrenOf(e, sessionId).filter((c) => isLive(latestTurn(e, c.id))).length;
-  const doing = latestWork(newestMessage(e, sessionId));
+  const newest = newestMessage(e, sessionId);
+  const doing = newest?.childSessionId ? "" : latestWork(newest); // a delegation: its lane says more
   if (below > 0 && turn.phase === "waiting") return `waiting for ${count(below, "agent")} of its own`;
   return doing || (below > 0 ? `working with ${count(below, "agent")} of its own` : "working");
 }

@@ -13,6 +13,7 @@ import {
   newestMessage,
   openPromptsOf,
   stalledSince,
+  stopOf,
   stopsUnder,
 } from "./select";
 import { clip, count, list } from "../lib/text";
@@ -88,7 +89,7 @@ function reserved(e: Entities, turn: Turn, now: number): Why {
 function stopping(e: Entities, rootId: string, turn: Turn, open: Session[], now: number): Why {
   const operation = stopsUnder(e, rootId, turn.id).findLast((o) => o.targets.some((t) => t.turnId === turn.id));
   if (!operation) {
-    return { state: "stopping", head: "Stopping.", tail: open.length ? sentence([`${names(open)} ${open.length === 1 ? "is" : "are"} being stopped`]) : "" };
+    return { state: "stopping", head: "Stopping.", tail: open.length ? sentence([`${few(namesOf(open))} ${open.length === 1 ? "is" : "are"} being stopped`]) : "" };
   }
   if (operation.status === "failed") {
     return { state: "failed", head: "The stop failed; the turn is still open.", tail: operation.error?.message ?? "Try again." };
@@ -115,12 +116,13 @@ function ended(e: Entities, rootId: string, turn: Turn): Why {
   const agents = agentsOf(e, rootId, turn.id);
   const parts: string[] = [];
   if (turn.error) parts.push(turn.error.message.replace(/\.$/, ""));
-  const loose = agents.filter((s) => latestTurn(e, s.id)?.outcome === "interrupted");
-  const failed = agents.filter((s) => latestTurn(e, s.id)?.outcome === "failed");
+  const loose = namesOf(agents.filter((s) => latestTurn(e, s.id)?.outcome === "interrupted"));
+  const failed = namesOf(agents.filter((s) => latestTurn(e, s.id)?.outcome === "failed"));
+  if (outcome === "canceled" && stopOf(e, turn.id)?.target.state === "interrupted") loose.unshift("the main agent");
   if (agents.length > 0 && loose.length + failed.length === 0 && outcome === "completed") parts.push(`with ${count(agents.length, "agent")}`);
-  if (failed.length > 0) parts.push(`${names(failed)} failed`);
-  if (loose.length > 0 && outcome === "canceled") parts.push(`${names(loose)} did not confirm the stop`);
-  else if (loose.length > 0) parts.push(`${names(loose)} ${loose.length === 1 ? "was" : "were"} interrupted`);
+  if (failed.length > 0) parts.push(`${few(failed)} failed`);
+  if (loose.length > 0 && outcome === "canceled") parts.push(`${few(loose)} did not confirm the stop`);
+  else if (loose.length > 0) parts.push(`${few(loose)} ${loose.length === 1 ? "was" : "were"} interrupted`);
   return { state: outcome, head: `${endings[outcome]}${took}.`, tail: sentence(parts) };
 }
 
@@ -183,10 +185,14 @@ export function nameOf(session: Session): string {
   return session.title || session.agentType || (session.kind === "root" ? "Untitled" : "An agent");
 }
 
-function names(sessions: readonly Session[]): string {
-  const shown = sessions.slice(0, named).map(nameOf);
-  const rest = sessions.length - shown.length;
-  return list(rest > 0 ? [...shown, `${rest} more`] : shown);
+function namesOf(sessions: readonly Session[]): string[] {
+  return sessions.map(nameOf);
+}
+
+/** Some names, and how many more there are. */
+function few(names: readonly string[]): string {
+  const rest = names.length - named;
+  return list(rest > 0 ? [...names.slice(0, named), `${rest} more`] : names);
 }
 
 function sentence(clauses: readonly string[]): string {

@@ -94,6 +94,7 @@ function Open({ root, turn }: { root: Session; turn: Turn }) {
 
 function mainPart(live: boolean, part: Turn["providerTurn"]) {
   if (!part) return <span class="soft">{live ? "not started" : "never started"}</span>;
+  if (!live && part.phase !== "ended") return <span class="s-interrupted">its end was not seen</span>;
   if (part.phase === "running") return <span class="s-working">working</span>;
   if (part.phase === "reserved") return <span class="s-working">about to go on</span>;
   return (
