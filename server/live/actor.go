@@ -15,6 +15,7 @@ type actor struct {
 	root      agent.SessionID
 	workspace agent.WorkspaceID
 	provider  string
+	users     int // calls that hold it; guarded by the registry's lock
 
 	serial chan struct{} // Start, Guide and idle closing: one at a time
 
@@ -369,6 +370,13 @@ func (a *actor) open() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.run != nil || len(a.starts) > 0
+}
+
+// kept reports whether the registry must keep the actor though nobody uses it.
+func (a *actor) kept() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.run != nil || len(a.starts) > 0 || a.closed
 }
 
 // dropped reports whether a fact is output of a canceled root execution.

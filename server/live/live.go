@@ -102,7 +102,9 @@ func (l *Live) Start(ctx context.Context, session agent.Session, in provider.Inp
 		if err != nil {
 			return err
 		}
-		if err = a.start(ctx, in); !errors.Is(err, errClosed) {
+		err = a.start(ctx, in)
+		l.letGo(a)
+		if !errors.Is(err, errClosed) {
 			return err
 		}
 		select { // the session is just being closed; it opens again after that
@@ -123,16 +125,18 @@ func (l *Live) Watch(ctx context.Context, session agent.Session) error {
 	if err != nil {
 		return err
 	}
+	defer l.letGo(a)
 	return a.watch(ctx)
 }
 
 // Guide adds a person's message to the open root turn, after whatever Start is still
 // doing. CodeProviderGone if no runtime is open.
 func (l *Live) Guide(ctx context.Context, root agent.SessionID, in provider.Input) error {
-	a := l.lookup(root)
+	a := l.hold(root)
 	if a == nil {
 		return gone()
 	}
+	defer l.letGo(a)
 	return a.guide(ctx, in)
 }
 
@@ -140,10 +144,11 @@ func (l *Live) Guide(ctx context.Context, root agent.SessionID, in provider.Inpu
 // runtime that is still opening for this very turn is not waited for: its opening is
 // canceled. CodeProviderGone if there is nothing to ask.
 func (l *Live) Cancel(ctx context.Context, root agent.SessionID, c provider.Cancel, heard func(agent.Evidence)) error {
-	a := l.lookup(root)
+	a := l.hold(root)
 	if a == nil {
 		return gone()
 	}
+	defer l.letGo(a)
 	return a.stop(ctx, c, heard)
 }
 
@@ -165,10 +170,11 @@ func (l *Live) Forget(ctx context.Context, root agent.SessionID, sessions []agen
 
 // CloseSession ends the session's runtime, or its opening, and waits for that.
 func (l *Live) CloseSession(ctx context.Context, root agent.SessionID) error {
-	a := l.lookup(root)
+	a := l.hold(root)
 	if a == nil {
 		return nil
 	}
+	defer l.letGo(a)
 	err := a.close(ctx, agent.Errorf(agent.CodeProviderGone, "the session was closed"))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,6 +242,7 @@ func stopping() error {
 	return agent.Errorf(agent.CodeDaemonStopping, "the daemon is shutting down")
 }
 
+// actorFor returns the session's actor, for a new one if need be, until letGo.
 func (l *Live) actorFor(s agent.Session) (*actor, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,7 +254,36 @@ func (l *Live) actorFor(s agent.Session) (*actor, error) {
 		a = newActor(l, s)
 		l.actors[s.ID] = a
 	}
+	a.users++
 	return a, nil
+}
+
+// hold returns the session's actor, or nil, until letGo.
+func (l *Live) hold(root agent.SessionID) *actor {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.actors[root]
+	if a != nil {
+		a.users++
+	}
+	return a
+}
+
+func (l *Live) letGo(a *actor) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.users--
+	l.prune(a)
+}
+
+// prune drops an actor that holds nothing and that nobody uses: a daemon that runs for
+// months must not keep one of every session. Whoever uses an actor holds it, so that no
+// root ever has two. One that is being closed is its closer's to drop. Called with l.mu
+// held.
+func (l *Live) prune(a *actor) {
+	if a.users == 0 && l.actors[a.root] == a && !a.kept() {
+		delete(l.actors, a.root)
+	}
 }
 
 func (l *Live) lookup(root agent.SessionID) *actor {

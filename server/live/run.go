@@ -180,6 +180,9 @@ func (r *run) watch() {
 	r.a.mu.Unlock()
 	r.shut() // releases what a runtime that ended by itself still holds
 	close(r.ended)
+	r.a.l.mu.Lock()
+	defer r.a.l.mu.Unlock()
+	r.a.l.prune(r.a)
 }
 
 // ending reports whether the runtime has ended, or is about to.
