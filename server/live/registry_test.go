@@ -61,12 +61,40 @@ func TestRegistryKeepsNoIdleSession(t *testing.T) {
 	})
 }
 
+// A call that waits for its turn keeps the session where the next call finds it.
+func TestRegistryKeepsASessionThatIsWaitedFor(t *testing.T) {
+	inBubble(t, live.Options{}, func(t *testing.T, w *world) {
+		fails := true
+		w.adapter.open = func(context.Context, provider.OpenParams, provider.Sink) (provider.Runtime, error) {
+			time.Sleep(time.Second)
+			if fails {
+				fails = false
+				return nil, agent.Errorf(agent.CodeProviderUnavailable, "not yet")
+			}
+			return nil, nil
+		}
+		s := w.root()
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { _ = w.live.Watch(t.Context(), s) })
+		}
+		both.Wait()
+		w.started(s)
+		if w.adapter.opens() != 2 || w.live.OpenCount() != 1 {
+			t.Errorf("%d openings, one of which failed; %d are open", w.adapter.opens(), w.live.OpenCount())
+		}
+	})
+}
+
 // Whoever comes while an actor is being dropped gets it or a new one: a root never has two
 // runtimes at the same time, and none is forgotten. This runs in real time, for the races.
 func TestRegistryNeverHasTwoRuntimesOfOneRoot(t *testing.T) {
-	var open, most atomic.Int32
+	var open, most, tries atomic.Int32
 	adapter := &fakeAdapter{}
 	adapter.open = func(_ context.Context, p provider.OpenParams, sink provider.Sink) (provider.Runtime, error) {
+		if tries.Add(1)%3 == 0 {
+			return nil, agent.Errorf(agent.CodeProviderUnavailable, "not now")
+		}
 		n := open.Add(1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
