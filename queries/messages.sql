@@ -1,5 +1,5 @@
 -- name: MaxMessageKey :one
-SELECT CAST(coalesce(max(pk), 0) AS INTEGER) AS pk FROM messages;
+SELECT CAST(max(coalesce((SELECT max(x.pk) FROM messages x), 0), coalesce((SELECT m.message_key FROM meta m), 0)) AS INTEGER) AS pk;
 
 -- name: MessageByID :one
 SELECT * FROM messages WHERE id = @id;

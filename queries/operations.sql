@@ -10,7 +10,7 @@ SELECT * FROM operations WHERE id = @id;
 
 -- name: LatestOperation :one
 -- The cancel of a turn, the answer to a question or the guidance of a message that was recorded last.
-SELECT * FROM operations WHERE turn = @turn AND kind = @kind AND request_id = @request_id AND message_id = @message_id
+SELECT * FROM operations WHERE turn = @turn AND turn_id = @turn_id AND kind = @kind AND request_id = @request_id AND message_id = @message_id
 ORDER BY pk DESC LIMIT 1;
 
 -- name: WriteOperation :one
@@ -28,10 +28,11 @@ SELECT due FROM operations WHERE status IN ('pending', 'running') ORDER BY due, 
 -- name: RequeueOperations :execrows
 UPDATE operations SET status = 'pending', worker = '', due = @due, updated_at = @due WHERE status IN ('pending', 'running') AND worker <> '';
 
--- name: FailOperationsOf :exec
+-- name: FailOperationsOf :many
 UPDATE operations SET status = 'failed', error_code = @error_code, error_text = @error_text, updated_at = @updated_at
 WHERE root = @root AND status IN ('pending', 'running')
-    AND session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT)));
+    AND session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT)))
+RETURNING *;
 
 -- name: InsertTargets :exec
 INSERT INTO operation_targets (operation, turn, session_id, turn_id, state)
@@ -42,20 +43,14 @@ ON CONFLICT (operation, turn) DO UPDATE SET state = 'requested', evidence = '';
 -- name: Targets :many
 SELECT * FROM operation_targets WHERE operation = @operation ORDER BY turn;
 
--- name: TargetsWithTurns :many
-SELECT sqlc.embed(o), sqlc.embed(t) FROM operation_targets o CROSS JOIN turns t ON t.pk = o.turn
-WHERE o.operation = @operation ORDER BY o.turn;
-
 -- name: WriteTarget :exec
 UPDATE operation_targets SET state = @state, evidence = @evidence WHERE operation = @operation AND turn = @turn;
 
+-- name: WriteAllTargets :exec
+UPDATE operation_targets SET state = @state WHERE operation = @operation;
+
 -- name: WriteTargets :exec
 UPDATE operation_targets SET state = @state WHERE operation = @operation AND turn IN (SELECT value FROM json_each(CAST(@turns AS TEXT)));
-
--- name: DeleteTargetsOf :exec
-DELETE FROM operation_targets WHERE operation IN (
-    SELECT o.pk FROM operations o WHERE o.root = @root) AND turn IN (
-    SELECT t.pk FROM turns t WHERE t.session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT))));
 
 -- name: CountOpenOperations :one
 SELECT count(*) FROM operations WHERE status IN ('pending', 'running');

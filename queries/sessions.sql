@@ -60,15 +60,17 @@ FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant CROSS JOIN t
 WHERE c.ancestor = @ancestor AND s.deleted_at = 0
 ORDER BY c.descendant;
 
--- name: KeysOfTree :many
-SELECT pk, id FROM sessions WHERE root = @root AND deleted_at = 0 ORDER BY pk;
+-- name: RowsOfTree :many
+SELECT * FROM sessions WHERE root = @root AND deleted_at = 0 ORDER BY pk;
 
--- name: KeysBelowChild :many
-SELECT s.pk, s.id FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant
+-- name: RowsBelowChild :many
+SELECT s.* FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant
 WHERE c.ancestor = @ancestor AND s.deleted_at = 0 ORDER BY c.descendant;
 
 -- name: TombstoneSessions :exec
-UPDATE sessions SET deleted_at = CAST(@deleted_at AS INTEGER), pending = 0, latest_turn = 0
+-- What a tombstone keeps is who it was, and nothing of what was said.
+UPDATE sessions SET deleted_at = CAST(@deleted_at AS INTEGER), pending = 0, latest_turn = 0, title = '', cwd = '', model = '',
+    agent_type = '', prompt = '', permission_mode = '', scenario = '', provider_session_id = '', handles = '', capabilities = ''
 WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT)));
 
 -- name: RootsOfWorkspace :many

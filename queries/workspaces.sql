@@ -4,6 +4,11 @@ SELECT epoch FROM meta WHERE pk = 1;
 -- name: SetEpoch :exec
 INSERT INTO meta (pk, epoch) VALUES (1, @epoch);
 
+-- name: NoteKeys :exec
+-- Before rows are removed: what was given out is not given again, also after a restart.
+UPDATE meta SET turn_key = max(turn_key, CAST(@turn_key AS INTEGER)), message_key = max(message_key, CAST(@message_key AS INTEGER))
+WHERE pk = 1;
+
 -- name: WorkspaceByID :one
 SELECT * FROM workspaces WHERE id = @id AND deleted_at = 0;
 

@@ -90,9 +90,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteProviderTurnsStmt, err = db.PrepareContext(ctx, deleteProviderTurns); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteProviderTurns: %w", err)
 	}
-	if q.deleteTargetsOfStmt, err = db.PrepareContext(ctx, deleteTargetsOf); err != nil {
-		return nil, fmt.Errorf("error preparing query DeleteTargetsOf: %w", err)
-	}
 	if q.deleteTurnsStmt, err = db.PrepareContext(ctx, deleteTurns); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteTurns: %w", err)
 	}
@@ -177,12 +174,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.interactionsOfTreeStmt, err = db.PrepareContext(ctx, interactionsOfTree); err != nil {
 		return nil, fmt.Errorf("error preparing query InteractionsOfTree: %w", err)
 	}
-	if q.keysBelowChildStmt, err = db.PrepareContext(ctx, keysBelowChild); err != nil {
-		return nil, fmt.Errorf("error preparing query KeysBelowChild: %w", err)
-	}
-	if q.keysOfTreeStmt, err = db.PrepareContext(ctx, keysOfTree); err != nil {
-		return nil, fmt.Errorf("error preparing query KeysOfTree: %w", err)
-	}
 	if q.lastChunkStmt, err = db.PrepareContext(ctx, lastChunk); err != nil {
 		return nil, fmt.Errorf("error preparing query LastChunk: %w", err)
 	}
@@ -237,11 +228,17 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.moveChildTurnStmt, err = db.PrepareContext(ctx, moveChildTurn); err != nil {
 		return nil, fmt.Errorf("error preparing query MoveChildTurn: %w", err)
 	}
+	if q.moveRootTurnStmt, err = db.PrepareContext(ctx, moveRootTurn); err != nil {
+		return nil, fmt.Errorf("error preparing query MoveRootTurn: %w", err)
+	}
 	if q.newestEventStmt, err = db.PrepareContext(ctx, newestEvent); err != nil {
 		return nil, fmt.Errorf("error preparing query NewestEvent: %w", err)
 	}
 	if q.nextDueStmt, err = db.PrepareContext(ctx, nextDue); err != nil {
 		return nil, fmt.Errorf("error preparing query NextDue: %w", err)
+	}
+	if q.noteKeysStmt, err = db.PrepareContext(ctx, noteKeys); err != nil {
+		return nil, fmt.Errorf("error preparing query NoteKeys: %w", err)
 	}
 	if q.oldestEventStmt, err = db.PrepareContext(ctx, oldestEvent); err != nil {
 		return nil, fmt.Errorf("error preparing query OldestEvent: %w", err)
@@ -282,6 +279,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.rootsOfWorkspaceStmt, err = db.PrepareContext(ctx, rootsOfWorkspace); err != nil {
 		return nil, fmt.Errorf("error preparing query RootsOfWorkspace: %w", err)
 	}
+	if q.rowsBelowChildStmt, err = db.PrepareContext(ctx, rowsBelowChild); err != nil {
+		return nil, fmt.Errorf("error preparing query RowsBelowChild: %w", err)
+	}
+	if q.rowsOfTreeStmt, err = db.PrepareContext(ctx, rowsOfTree); err != nil {
+		return nil, fmt.Errorf("error preparing query RowsOfTree: %w", err)
+	}
 	if q.searchTextStmt, err = db.PrepareContext(ctx, searchText); err != nil {
 		return nil, fmt.Errorf("error preparing query SearchText: %w", err)
 	}
@@ -306,14 +309,14 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.settleChildTurnsStmt, err = db.PrepareContext(ctx, settleChildTurns); err != nil {
 		return nil, fmt.Errorf("error preparing query SettleChildTurns: %w", err)
 	}
+	if q.settleRootTurnStmt, err = db.PrepareContext(ctx, settleRootTurn); err != nil {
+		return nil, fmt.Errorf("error preparing query SettleRootTurn: %w", err)
+	}
 	if q.supersedeInteractionsStmt, err = db.PrepareContext(ctx, supersedeInteractions); err != nil {
 		return nil, fmt.Errorf("error preparing query SupersedeInteractions: %w", err)
 	}
 	if q.targetsStmt, err = db.PrepareContext(ctx, targets); err != nil {
 		return nil, fmt.Errorf("error preparing query Targets: %w", err)
-	}
-	if q.targetsWithTurnsStmt, err = db.PrepareContext(ctx, targetsWithTurns); err != nil {
-		return nil, fmt.Errorf("error preparing query TargetsWithTurns: %w", err)
 	}
 	if q.tombstoneSessionsStmt, err = db.PrepareContext(ctx, tombstoneSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query TombstoneSessions: %w", err)
@@ -363,6 +366,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.workspacesStmt, err = db.PrepareContext(ctx, workspaces); err != nil {
 		return nil, fmt.Errorf("error preparing query Workspaces: %w", err)
 	}
+	if q.writeAllTargetsStmt, err = db.PrepareContext(ctx, writeAllTargets); err != nil {
+		return nil, fmt.Errorf("error preparing query WriteAllTargets: %w", err)
+	}
 	if q.writeInteractionStmt, err = db.PrepareContext(ctx, writeInteraction); err != nil {
 		return nil, fmt.Errorf("error preparing query WriteInteraction: %w", err)
 	}
@@ -371,9 +377,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.writeOperationStmt, err = db.PrepareContext(ctx, writeOperation); err != nil {
 		return nil, fmt.Errorf("error preparing query WriteOperation: %w", err)
-	}
-	if q.writeRootTurnStmt, err = db.PrepareContext(ctx, writeRootTurn); err != nil {
-		return nil, fmt.Errorf("error preparing query WriteRootTurn: %w", err)
 	}
 	if q.writeTargetStmt, err = db.PrepareContext(ctx, writeTarget); err != nil {
 		return nil, fmt.Errorf("error preparing query WriteTarget: %w", err)
@@ -494,11 +497,6 @@ func (q *Queries) Close() error {
 	if q.deleteProviderTurnsStmt != nil {
 		if cerr := q.deleteProviderTurnsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteProviderTurnsStmt: %w", cerr)
-		}
-	}
-	if q.deleteTargetsOfStmt != nil {
-		if cerr := q.deleteTargetsOfStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing deleteTargetsOfStmt: %w", cerr)
 		}
 	}
 	if q.deleteTurnsStmt != nil {
@@ -641,16 +639,6 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing interactionsOfTreeStmt: %w", cerr)
 		}
 	}
-	if q.keysBelowChildStmt != nil {
-		if cerr := q.keysBelowChildStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing keysBelowChildStmt: %w", cerr)
-		}
-	}
-	if q.keysOfTreeStmt != nil {
-		if cerr := q.keysOfTreeStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing keysOfTreeStmt: %w", cerr)
-		}
-	}
 	if q.lastChunkStmt != nil {
 		if cerr := q.lastChunkStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing lastChunkStmt: %w", cerr)
@@ -741,6 +729,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing moveChildTurnStmt: %w", cerr)
 		}
 	}
+	if q.moveRootTurnStmt != nil {
+		if cerr := q.moveRootTurnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing moveRootTurnStmt: %w", cerr)
+		}
+	}
 	if q.newestEventStmt != nil {
 		if cerr := q.newestEventStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing newestEventStmt: %w", cerr)
@@ -749,6 +742,11 @@ func (q *Queries) Close() error {
 	if q.nextDueStmt != nil {
 		if cerr := q.nextDueStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing nextDueStmt: %w", cerr)
+		}
+	}
+	if q.noteKeysStmt != nil {
+		if cerr := q.noteKeysStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing noteKeysStmt: %w", cerr)
 		}
 	}
 	if q.oldestEventStmt != nil {
@@ -816,6 +814,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing rootsOfWorkspaceStmt: %w", cerr)
 		}
 	}
+	if q.rowsBelowChildStmt != nil {
+		if cerr := q.rowsBelowChildStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing rowsBelowChildStmt: %w", cerr)
+		}
+	}
+	if q.rowsOfTreeStmt != nil {
+		if cerr := q.rowsOfTreeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing rowsOfTreeStmt: %w", cerr)
+		}
+	}
 	if q.searchTextStmt != nil {
 		if cerr := q.searchTextStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing searchTextStmt: %w", cerr)
@@ -856,6 +864,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing settleChildTurnsStmt: %w", cerr)
 		}
 	}
+	if q.settleRootTurnStmt != nil {
+		if cerr := q.settleRootTurnStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing settleRootTurnStmt: %w", cerr)
+		}
+	}
 	if q.supersedeInteractionsStmt != nil {
 		if cerr := q.supersedeInteractionsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing supersedeInteractionsStmt: %w", cerr)
@@ -864,11 +877,6 @@ func (q *Queries) Close() error {
 	if q.targetsStmt != nil {
 		if cerr := q.targetsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing targetsStmt: %w", cerr)
-		}
-	}
-	if q.targetsWithTurnsStmt != nil {
-		if cerr := q.targetsWithTurnsStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing targetsWithTurnsStmt: %w", cerr)
 		}
 	}
 	if q.tombstoneSessionsStmt != nil {
@@ -951,6 +959,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing workspacesStmt: %w", cerr)
 		}
 	}
+	if q.writeAllTargetsStmt != nil {
+		if cerr := q.writeAllTargetsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing writeAllTargetsStmt: %w", cerr)
+		}
+	}
 	if q.writeInteractionStmt != nil {
 		if cerr := q.writeInteractionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing writeInteractionStmt: %w", cerr)
@@ -964,11 +977,6 @@ func (q *Queries) Close() error {
 	if q.writeOperationStmt != nil {
 		if cerr := q.writeOperationStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing writeOperationStmt: %w", cerr)
-		}
-	}
-	if q.writeRootTurnStmt != nil {
-		if cerr := q.writeRootTurnStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing writeRootTurnStmt: %w", cerr)
 		}
 	}
 	if q.writeTargetStmt != nil {
@@ -1042,7 +1050,6 @@ type Queries struct {
 	deleteInteractionsStmt     *sql.Stmt
 	deleteMessagesStmt         *sql.Stmt
 	deleteProviderTurnsStmt    *sql.Stmt
-	deleteTargetsOfStmt        *sql.Stmt
 	deleteTurnsStmt            *sql.Stmt
 	describeSessionStmt        *sql.Stmt
 	dueOperationsStmt          *sql.Stmt
@@ -1071,8 +1078,6 @@ type Queries struct {
 	interactionStmt            *sql.Stmt
 	interactionsOfSessionStmt  *sql.Stmt
 	interactionsOfTreeStmt     *sql.Stmt
-	keysBelowChildStmt         *sql.Stmt
-	keysOfTreeStmt             *sql.Stmt
 	lastChunkStmt              *sql.Stmt
 	latestOperationStmt        *sql.Stmt
 	latestProviderTurnStmt     *sql.Stmt
@@ -1091,8 +1096,10 @@ type Queries struct {
 	messagesBeforeStmt         *sql.Stmt
 	messagesByPKStmt           *sql.Stmt
 	moveChildTurnStmt          *sql.Stmt
+	moveRootTurnStmt           *sql.Stmt
 	newestEventStmt            *sql.Stmt
 	nextDueStmt                *sql.Stmt
+	noteKeysStmt               *sql.Stmt
 	oldestEventStmt            *sql.Stmt
 	openChildrenStmt           *sql.Stmt
 	openInteractionsOfStmt     *sql.Stmt
@@ -1106,6 +1113,8 @@ type Queries struct {
 	requeueOperationsStmt      *sql.Stmt
 	reservationStmt            *sql.Stmt
 	rootsOfWorkspaceStmt       *sql.Stmt
+	rowsBelowChildStmt         *sql.Stmt
+	rowsOfTreeStmt             *sql.Stmt
 	searchTextStmt             *sql.Stmt
 	sessionByIDStmt            *sql.Stmt
 	sessionByPKStmt            *sql.Stmt
@@ -1114,9 +1123,9 @@ type Queries struct {
 	setTurnUsageStmt           *sql.Stmt
 	settleChildTurnStmt        *sql.Stmt
 	settleChildTurnsStmt       *sql.Stmt
+	settleRootTurnStmt         *sql.Stmt
 	supersedeInteractionsStmt  *sql.Stmt
 	targetsStmt                *sql.Stmt
-	targetsWithTurnsStmt       *sql.Stmt
 	tombstoneSessionsStmt      *sql.Stmt
 	tombstoneWorkspaceStmt     *sql.Stmt
 	treeBelowChildStmt         *sql.Stmt
@@ -1133,10 +1142,10 @@ type Queries struct {
 	workspaceByPathStmt        *sql.Stmt
 	workspaceKeysStmt          *sql.Stmt
 	workspacesStmt             *sql.Stmt
+	writeAllTargetsStmt        *sql.Stmt
 	writeInteractionStmt       *sql.Stmt
 	writeLateProviderStmt      *sql.Stmt
 	writeOperationStmt         *sql.Stmt
-	writeRootTurnStmt          *sql.Stmt
 	writeTargetStmt            *sql.Stmt
 	writeTargetsStmt           *sql.Stmt
 }
@@ -1167,7 +1176,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteInteractionsStmt:     q.deleteInteractionsStmt,
 		deleteMessagesStmt:         q.deleteMessagesStmt,
 		deleteProviderTurnsStmt:    q.deleteProviderTurnsStmt,
-		deleteTargetsOfStmt:        q.deleteTargetsOfStmt,
 		deleteTurnsStmt:            q.deleteTurnsStmt,
 		describeSessionStmt:        q.describeSessionStmt,
 		dueOperationsStmt:          q.dueOperationsStmt,
@@ -1196,8 +1204,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		interactionStmt:            q.interactionStmt,
 		interactionsOfSessionStmt:  q.interactionsOfSessionStmt,
 		interactionsOfTreeStmt:     q.interactionsOfTreeStmt,
-		keysBelowChildStmt:         q.keysBelowChildStmt,
-		keysOfTreeStmt:             q.keysOfTreeStmt,
 		lastChunkStmt:              q.lastChunkStmt,
 		latestOperationStmt:        q.latestOperationStmt,
 		latestProviderTurnStmt:     q.latestProviderTurnStmt,
@@ -1216,8 +1222,10 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		messagesBeforeStmt:         q.messagesBeforeStmt,
 		messagesByPKStmt:           q.messagesByPKStmt,
 		moveChildTurnStmt:          q.moveChildTurnStmt,
+		moveRootTurnStmt:           q.moveRootTurnStmt,
 		newestEventStmt:            q.newestEventStmt,
 		nextDueStmt:                q.nextDueStmt,
+		noteKeysStmt:               q.noteKeysStmt,
 		oldestEventStmt:            q.oldestEventStmt,
 		openChildrenStmt:           q.openChildrenStmt,
 		openInteractionsOfStmt:     q.openInteractionsOfStmt,
@@ -1231,6 +1239,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		requeueOperationsStmt:      q.requeueOperationsStmt,
 		reservationStmt:            q.reservationStmt,
 		rootsOfWorkspaceStmt:       q.rootsOfWorkspaceStmt,
+		rowsBelowChildStmt:         q.rowsBelowChildStmt,
+		rowsOfTreeStmt:             q.rowsOfTreeStmt,
 		searchTextStmt:             q.searchTextStmt,
 		sessionByIDStmt:            q.sessionByIDStmt,
 		sessionByPKStmt:            q.sessionByPKStmt,
@@ -1239,9 +1249,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		setTurnUsageStmt:           q.setTurnUsageStmt,
 		settleChildTurnStmt:        q.settleChildTurnStmt,
 		settleChildTurnsStmt:       q.settleChildTurnsStmt,
+		settleRootTurnStmt:         q.settleRootTurnStmt,
 		supersedeInteractionsStmt:  q.supersedeInteractionsStmt,
 		targetsStmt:                q.targetsStmt,
-		targetsWithTurnsStmt:       q.targetsWithTurnsStmt,
 		tombstoneSessionsStmt:      q.tombstoneSessionsStmt,
 		tombstoneWorkspaceStmt:     q.tombstoneWorkspaceStmt,
 		treeBelowChildStmt:         q.treeBelowChildStmt,
@@ -1258,10 +1268,10 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		workspaceByPathStmt:        q.workspaceByPathStmt,
 		workspaceKeysStmt:          q.workspaceKeysStmt,
 		workspacesStmt:             q.workspacesStmt,
+		writeAllTargetsStmt:        q.writeAllTargetsStmt,
 		writeInteractionStmt:       q.writeInteractionStmt,
 		writeLateProviderStmt:      q.writeLateProviderStmt,
 		writeOperationStmt:         q.writeOperationStmt,
-		writeRootTurnStmt:          q.writeRootTurnStmt,
 		writeTargetStmt:            q.writeTargetStmt,
 		writeTargetsStmt:           q.writeTargetsStmt,
 	}

@@ -252,7 +252,7 @@ func (q *Queries) LastChunk(ctx context.Context, message int64) (LastChunkRow, e
 }
 
 const maxMessageKey = `-- name: MaxMessageKey :one
-SELECT CAST(coalesce(max(pk), 0) AS INTEGER) AS pk FROM messages
+SELECT CAST(max(coalesce((SELECT max(x.pk) FROM messages x), 0), coalesce((SELECT m.message_key FROM meta m), 0)) AS INTEGER) AS pk
 `
 
 func (q *Queries) MaxMessageKey(ctx context.Context) (int64, error) {

@@ -22,22 +22,6 @@ func (q *Queries) CountOpenOperations(ctx context.Context) (int64, error) {
 	return count, err
 }
 
-const deleteTargetsOf = `-- name: DeleteTargetsOf :exec
-DELETE FROM operation_targets WHERE operation IN (
-    SELECT o.pk FROM operations o WHERE o.root = ?1) AND turn IN (
-    SELECT t.pk FROM turns t WHERE t.session IN (SELECT value FROM json_each(CAST(?2 AS TEXT))))
-`
-
-type DeleteTargetsOfParams struct {
-	Root     int64
-	Sessions string
-}
-
-func (q *Queries) DeleteTargetsOf(ctx context.Context, arg DeleteTargetsOfParams) error {
-	_, err := q.exec(ctx, q.deleteTargetsOfStmt, deleteTargetsOf, arg.Root, arg.Sessions)
-	return err
-}
-
 const dueOperations = `-- name: DueOperations :many
 SELECT pk, id, workspace, root, session, session_id, turn, turn_id, root_turn_id, kind, status, attempts, due, worker, client, deadline, message_id, request_id, error_code, error_text, created_at, updated_at FROM operations WHERE status IN ('pending', 'running') AND due <= ?1 ORDER BY due, pk LIMIT ?2
 `
@@ -93,10 +77,11 @@ func (q *Queries) DueOperations(ctx context.Context, arg DueOperationsParams) ([
 	return items, nil
 }
 
-const failOperationsOf = `-- name: FailOperationsOf :exec
+const failOperationsOf = `-- name: FailOperationsOf :many
 UPDATE operations SET status = 'failed', error_code = ?1, error_text = ?2, updated_at = ?3
 WHERE root = ?4 AND status IN ('pending', 'running')
     AND session IN (SELECT value FROM json_each(CAST(?5 AS TEXT)))
+RETURNING pk, id, workspace, root, session, session_id, turn, turn_id, root_turn_id, kind, status, attempts, due, worker, client, deadline, message_id, request_id, error_code, error_text, created_at, updated_at
 `
 
 type FailOperationsOfParams struct {
@@ -107,15 +92,56 @@ type FailOperationsOfParams struct {
 	Sessions  string
 }
 
-func (q *Queries) FailOperationsOf(ctx context.Context, arg FailOperationsOfParams) error {
-	_, err := q.exec(ctx, q.failOperationsOfStmt, failOperationsOf,
+func (q *Queries) FailOperationsOf(ctx context.Context, arg FailOperationsOfParams) ([]Operation, error) {
+	rows, err := q.query(ctx, q.failOperationsOfStmt, failOperationsOf,
 		arg.ErrorCode,
 		arg.ErrorText,
 		arg.UpdatedAt,
 		arg.Root,
 		arg.Sessions,
 	)
-	return err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Operation
+	for rows.Next() {
+		var i Operation
+		if err := rows.Scan(
+			&i.PK,
+			&i.ID,
+			&i.Workspace,
+			&i.Root,
+			&i.Session,
+			&i.SessionID,
+			&i.Turn,
+			&i.TurnID,
+			&i.RootTurnID,
+			&i.Kind,
+			&i.Status,
+			&i.Attempts,
+			&i.Due,
+			&i.Worker,
+			&i.Client,
+			&i.Deadline,
+			&i.MessageID,
+			&i.RequestID,
+			&i.ErrorCode,
+			&i.ErrorText,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const insertOperation = `-- name: InsertOperation :one
@@ -210,12 +236,13 @@ func (q *Queries) InsertTargets(ctx context.Context, arg InsertTargetsParams) er
 }
 
 const latestOperation = `-- name: LatestOperation :one
-SELECT pk, id, workspace, root, session, session_id, turn, turn_id, root_turn_id, kind, status, attempts, due, worker, client, deadline, message_id, request_id, error_code, error_text, created_at, updated_at FROM operations WHERE turn = ?1 AND kind = ?2 AND request_id = ?3 AND message_id = ?4
+SELECT pk, id, workspace, root, session, session_id, turn, turn_id, root_turn_id, kind, status, attempts, due, worker, client, deadline, message_id, request_id, error_code, error_text, created_at, updated_at FROM operations WHERE turn = ?1 AND turn_id = ?2 AND kind = ?3 AND request_id = ?4 AND message_id = ?5
 ORDER BY pk DESC LIMIT 1
 `
 
 type LatestOperationParams struct {
 	Turn      int64
+	TurnID    agent.TurnID
 	Kind      agent.OperationKind
 	RequestID agent.RequestID
 	MessageID agent.MessageID
@@ -225,6 +252,7 @@ type LatestOperationParams struct {
 func (q *Queries) LatestOperation(ctx context.Context, arg LatestOperationParams) (Operation, error) {
 	row := q.queryRow(ctx, q.latestOperationStmt, latestOperation,
 		arg.Turn,
+		arg.TurnID,
 		arg.Kind,
 		arg.RequestID,
 		arg.MessageID,
@@ -348,73 +376,18 @@ func (q *Queries) Targets(ctx context.Context, operation int64) ([]OperationTarg
 	return items, nil
 }
 
-const targetsWithTurns = `-- name: TargetsWithTurns :many
-SELECT o.operation, o.turn, o.session_id, o.turn_id, o.state, o.evidence, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at FROM operation_targets o CROSS JOIN turns t ON t.pk = o.turn
-WHERE o.operation = ?1 ORDER BY o.turn
+const writeAllTargets = `-- name: WriteAllTargets :exec
+UPDATE operation_targets SET state = ?1 WHERE operation = ?2
 `
 
-type TargetsWithTurnsRow struct {
-	OperationTarget OperationTarget
-	Turn            Turn
+type WriteAllTargetsParams struct {
+	State     agent.TargetState
+	Operation int64
 }
 
-func (q *Queries) TargetsWithTurns(ctx context.Context, operation int64) ([]TargetsWithTurnsRow, error) {
-	rows, err := q.query(ctx, q.targetsWithTurnsStmt, targetsWithTurns, operation)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []TargetsWithTurnsRow
-	for rows.Next() {
-		var i TargetsWithTurnsRow
-		if err := rows.Scan(
-			&i.OperationTarget.Operation,
-			&i.OperationTarget.Turn,
-			&i.OperationTarget.SessionID,
-			&i.OperationTarget.TurnID,
-			&i.OperationTarget.State,
-			&i.OperationTarget.Evidence,
-			&i.Turn.PK,
-			&i.Turn.ID,
-			&i.Turn.Session,
-			&i.Turn.SessionID,
-			&i.Turn.RootTurn,
-			&i.Turn.RootTurnID,
-			&i.Turn.IsRoot,
-			&i.Turn.Cause,
-			&i.Turn.Phase,
-			&i.Turn.Outcome,
-			&i.Turn.ErrorCode,
-			&i.Turn.ErrorText,
-			&i.Turn.NativeID,
-			&i.Turn.Closed,
-			&i.Turn.Prompts,
-			&i.Turn.Cancel,
-			&i.Turn.ProviderLive,
-			&i.Turn.ProviderReserved,
-			&i.Turn.Retained,
-			&i.Turn.RetainedCode,
-			&i.Turn.RetainedText,
-			&i.Turn.ProviderID,
-			&i.Turn.ProviderNative,
-			&i.Turn.ProviderPhase,
-			&i.Turn.ProviderOutcome,
-			&i.Turn.Usage,
-			&i.Turn.CreatedAt,
-			&i.Turn.StartedAt,
-			&i.Turn.SettledAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+func (q *Queries) WriteAllTargets(ctx context.Context, arg WriteAllTargetsParams) error {
+	_, err := q.exec(ctx, q.writeAllTargetsStmt, writeAllTargets, arg.State, arg.Operation)
+	return err
 }
 
 const writeOperation = `-- name: WriteOperation :one

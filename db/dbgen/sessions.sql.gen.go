@@ -222,71 +222,6 @@ func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) er
 	return err
 }
 
-const keysBelowChild = `-- name: KeysBelowChild :many
-SELECT s.pk, s.id FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant
-WHERE c.ancestor = ?1 AND s.deleted_at = 0 ORDER BY c.descendant
-`
-
-type KeysBelowChildRow struct {
-	PK int64
-	ID agent.SessionID
-}
-
-func (q *Queries) KeysBelowChild(ctx context.Context, ancestor int64) ([]KeysBelowChildRow, error) {
-	rows, err := q.query(ctx, q.keysBelowChildStmt, keysBelowChild, ancestor)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []KeysBelowChildRow
-	for rows.Next() {
-		var i KeysBelowChildRow
-		if err := rows.Scan(&i.PK, &i.ID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const keysOfTree = `-- name: KeysOfTree :many
-SELECT pk, id FROM sessions WHERE root = ?1 AND deleted_at = 0 ORDER BY pk
-`
-
-type KeysOfTreeRow struct {
-	PK int64
-	ID agent.SessionID
-}
-
-func (q *Queries) KeysOfTree(ctx context.Context, root int64) ([]KeysOfTreeRow, error) {
-	rows, err := q.query(ctx, q.keysOfTreeStmt, keysOfTree, root)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []KeysOfTreeRow
-	for rows.Next() {
-		var i KeysOfTreeRow
-		if err := rows.Scan(&i.PK, &i.ID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const listRoots = `-- name: ListRoots :many
 SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at FROM sessions s
 WHERE s.workspace = ?1 AND s.kind = 'root' AND s.deleted_at = 0
@@ -488,6 +423,127 @@ func (q *Queries) RootsOfWorkspace(ctx context.Context, workspace int64) ([]Sess
 	return items, nil
 }
 
+const rowsBelowChild = `-- name: RowsBelowChild :many
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant
+WHERE c.ancestor = ?1 AND s.deleted_at = 0 ORDER BY c.descendant
+`
+
+func (q *Queries) RowsBelowChild(ctx context.Context, ancestor int64) ([]Session, error) {
+	rows, err := q.query(ctx, q.rowsBelowChildStmt, rowsBelowChild, ancestor)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Session
+	for rows.Next() {
+		var i Session
+		if err := rows.Scan(
+			&i.PK,
+			&i.ID,
+			&i.Workspace,
+			&i.WorkspaceID,
+			&i.Kind,
+			&i.Root,
+			&i.Parent,
+			&i.ParentID,
+			&i.ParentTurnID,
+			&i.ParentCallID,
+			&i.RootID,
+			&i.RootTurnID,
+			&i.Provider,
+			&i.Title,
+			&i.Titled,
+			&i.Cwd,
+			&i.Model,
+			&i.AgentType,
+			&i.Prompt,
+			&i.PermissionMode,
+			&i.Scenario,
+			&i.Pinned,
+			&i.ProviderSessionID,
+			&i.Handles,
+			&i.Capabilities,
+			&i.LatestTurn,
+			&i.Pending,
+			&i.OwnUsage,
+			&i.TreeUsage,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const rowsOfTree = `-- name: RowsOfTree :many
+SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, created_at, updated_at, deleted_at FROM sessions WHERE root = ?1 AND deleted_at = 0 ORDER BY pk
+`
+
+func (q *Queries) RowsOfTree(ctx context.Context, root int64) ([]Session, error) {
+	rows, err := q.query(ctx, q.rowsOfTreeStmt, rowsOfTree, root)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Session
+	for rows.Next() {
+		var i Session
+		if err := rows.Scan(
+			&i.PK,
+			&i.ID,
+			&i.Workspace,
+			&i.WorkspaceID,
+			&i.Kind,
+			&i.Root,
+			&i.Parent,
+			&i.ParentID,
+			&i.ParentTurnID,
+			&i.ParentCallID,
+			&i.RootID,
+			&i.RootTurnID,
+			&i.Provider,
+			&i.Title,
+			&i.Titled,
+			&i.Cwd,
+			&i.Model,
+			&i.AgentType,
+			&i.Prompt,
+			&i.PermissionMode,
+			&i.Scenario,
+			&i.Pinned,
+			&i.ProviderSessionID,
+			&i.Handles,
+			&i.Capabilities,
+			&i.LatestTurn,
+			&i.Pending,
+			&i.OwnUsage,
+			&i.TreeUsage,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const searchText = `-- name: SearchText :one
 SELECT text FROM session_search WHERE session = ?1
 `
@@ -603,7 +659,8 @@ func (q *Queries) SetSessionUsage(ctx context.Context, arg SetSessionUsageParams
 }
 
 const tombstoneSessions = `-- name: TombstoneSessions :exec
-UPDATE sessions SET deleted_at = CAST(?1 AS INTEGER), pending = 0, latest_turn = 0
+UPDATE sessions SET deleted_at = CAST(?1 AS INTEGER), pending = 0, latest_turn = 0, title = '', cwd = '', model = '',
+    agent_type = '', prompt = '', permission_mode = '', scenario = '', provider_session_id = '', handles = '', capabilities = ''
 WHERE pk IN (SELECT value FROM json_each(CAST(?2 AS TEXT)))
 `
 
@@ -612,6 +669,7 @@ type TombstoneSessionsParams struct {
 	Keys      string
 }
 
+// What a tombstone keeps is who it was, and nothing of what was said.
 func (q *Queries) TombstoneSessions(ctx context.Context, arg TombstoneSessionsParams) error {
 	_, err := q.exec(ctx, q.tombstoneSessionsStmt, tombstoneSessions, arg.DeletedAt, arg.Keys)
 	return err

@@ -12,8 +12,8 @@ import (
 )
 
 const closeTurns = `-- name: CloseTurns :execrows
-UPDATE turns SET closed = 1, phase = 'settling'
-WHERE pk IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND phase <> 'settled' AND is_root = 0
+UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
+WHERE pk IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND settled_at = 0 AND is_root = 0
 `
 
 func (q *Queries) CloseTurns(ctx context.Context, keys string) (int64, error) {
@@ -30,7 +30,7 @@ SELECT EXISTS (
         SELECT CAST(?1 AS INTEGER) AS session
         UNION ALL SELECT c.ancestor FROM session_closure c WHERE c.descendant = CAST(?1 AS INTEGER)
     ) x CROSS JOIN turns t ON t.session = x.session
-    WHERE t.root_turn = CAST(?2 AS INTEGER) AND t.phase <> 'settled' AND t.is_root = 0 AND t.closed = 1) AS closed
+    WHERE t.root_turn = CAST(?2 AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0 AND t.closed = 1) AS closed
 `
 
 type ClosedAboveParams struct {
@@ -47,7 +47,7 @@ func (q *Queries) ClosedAbove(ctx context.Context, arg ClosedAboveParams) (bool,
 }
 
 const countLiveBelow = `-- name: CountLiveBelow :one
-SELECT count(*) FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND phase <> 'settled' AND is_root = 0
+SELECT count(*) FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 0
 `
 
 func (q *Queries) CountLiveBelow(ctx context.Context, rootTurn int64) (int64, error) {
@@ -59,7 +59,7 @@ func (q *Queries) CountLiveBelow(ctx context.Context, rootTurn int64) (int64, er
 
 const countLiveBelowEach = `-- name: CountLiveBelowEach :many
 SELECT root_turn, count(*) AS live FROM turns
-WHERE root_turn IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND phase <> 'settled' AND is_root = 0
+WHERE root_turn IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND settled_at = 0 AND is_root = 0
 GROUP BY root_turn
 `
 
@@ -92,7 +92,7 @@ func (q *Queries) CountLiveBelowEach(ctx context.Context, rootTurns string) ([]C
 }
 
 const countLiveBelowOf = `-- name: CountLiveBelowOf :one
-SELECT count(*) FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND phase <> 'settled' AND is_root = 0
+SELECT count(*) FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 0
     AND session IN (SELECT value FROM json_each(CAST(?2 AS TEXT)))
 `
 
@@ -109,8 +109,8 @@ func (q *Queries) CountLiveBelowOf(ctx context.Context, arg CountLiveBelowOfPara
 }
 
 const countLiveTurns = `-- name: CountLiveTurns :one
-SELECT (SELECT count(*) FROM turns WHERE phase <> 'settled' AND is_root = 0)
-    + (SELECT count(*) FROM turns WHERE phase <> 'settled' AND is_root = 1) AS live
+SELECT (SELECT count(*) FROM turns WHERE settled_at = 0 AND is_root = 0)
+    + (SELECT count(*) FROM turns WHERE settled_at = 0 AND is_root = 1) AS live
 `
 
 func (q *Queries) CountLiveTurns(ctx context.Context) (int64, error) {
@@ -122,7 +122,7 @@ func (q *Queries) CountLiveTurns(ctx context.Context) (int64, error) {
 
 const countOpenBelowSettled = `-- name: CountOpenBelowSettled :one
 SELECT count(*) FROM turns c CROSS JOIN turns r ON r.pk = c.root_turn
-WHERE c.phase <> 'settled' AND c.is_root = 0 AND r.phase = 'settled'
+WHERE c.settled_at = 0 AND c.is_root = 0 AND r.phase = 'settled'
 `
 
 func (q *Queries) CountOpenBelowSettled(ctx context.Context) (int64, error) {
@@ -143,7 +143,7 @@ func (q *Queries) DeleteTurns(ctx context.Context, sessions string) error {
 
 const gateRow = `-- name: GateRow :one
 SELECT turns.pk, turns.id, turns.session, turns.session_id, turns.root_turn, turns.root_turn_id, turns.is_root, turns.cause, turns.phase, turns.outcome, turns.error_code, turns.error_text, turns.native_id, turns.closed, turns.prompts, turns.cancel, turns.provider_live, turns.provider_reserved, turns.retained, turns.retained_code, turns.retained_text, turns.provider_id, turns.provider_native, turns.provider_phase, turns.provider_outcome, turns.usage, turns.created_at, turns.started_at, turns.settled_at,
-    EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = turns.pk AND c.phase <> 'settled' AND c.is_root = 0) AS live_children,
+    EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = turns.pk AND c.settled_at = 0 AND c.is_root = 0) AS live_children,
     EXISTS (SELECT 1 FROM messages m WHERE m.turn = turns.pk AND m.status IN ('pending', 'streaming')) AS open_messages
 FROM turns WHERE turns.pk = ?1
 `
@@ -194,7 +194,7 @@ func (q *Queries) GateRow(ctx context.Context, pk int64) (GateRowRow, error) {
 }
 
 const hasLiveBelow = `-- name: HasLiveBelow :one
-SELECT EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = CAST(?1 AS INTEGER) AND c.phase <> 'settled' AND c.is_root = 0) AS live
+SELECT EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = CAST(?1 AS INTEGER) AND c.settled_at = 0 AND c.is_root = 0) AS live
 `
 
 func (q *Queries) HasLiveBelow(ctx context.Context, rootTurn int64) (bool, error) {
@@ -206,7 +206,7 @@ func (q *Queries) HasLiveBelow(ctx context.Context, rootTurn int64) (bool, error
 
 const hasLiveChildTurn = `-- name: HasLiveChildTurn :one
 SELECT EXISTS (SELECT 1 FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND session = CAST(?2 AS INTEGER)
-    AND phase <> 'settled' AND is_root = 0) AS live
+    AND settled_at = 0 AND is_root = 0) AS live
 `
 
 type HasLiveChildTurnParams struct {
@@ -260,52 +260,22 @@ func (q *Queries) InsertTurn(ctx context.Context, arg InsertTurnParams) error {
 }
 
 const liveBelow = `-- name: LiveBelow :many
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND phase <> 'settled' AND is_root = 0 ORDER BY session
+SELECT pk FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 0 ORDER BY session
 `
 
-func (q *Queries) LiveBelow(ctx context.Context, rootTurn int64) ([]Turn, error) {
+func (q *Queries) LiveBelow(ctx context.Context, rootTurn int64) ([]int64, error) {
 	rows, err := q.query(ctx, q.liveBelowStmt, liveBelow, rootTurn)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Turn
+	var items []int64
 	for rows.Next() {
-		var i Turn
-		if err := rows.Scan(
-			&i.PK,
-			&i.ID,
-			&i.Session,
-			&i.SessionID,
-			&i.RootTurn,
-			&i.RootTurnID,
-			&i.IsRoot,
-			&i.Cause,
-			&i.Phase,
-			&i.Outcome,
-			&i.ErrorCode,
-			&i.ErrorText,
-			&i.NativeID,
-			&i.Closed,
-			&i.Prompts,
-			&i.Cancel,
-			&i.ProviderLive,
-			&i.ProviderReserved,
-			&i.Retained,
-			&i.RetainedCode,
-			&i.RetainedText,
-			&i.ProviderID,
-			&i.ProviderNative,
-			&i.ProviderPhase,
-			&i.ProviderOutcome,
-			&i.Usage,
-			&i.CreatedAt,
-			&i.StartedAt,
-			&i.SettledAt,
-		); err != nil {
+		var pk int64
+		if err := rows.Scan(&pk); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, pk)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -317,11 +287,11 @@ func (q *Queries) LiveBelow(ctx context.Context, rootTurn int64) ([]Turn, error)
 }
 
 const liveOfSubtree = `-- name: LiveOfSubtree :many
-SELECT t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at FROM (
+SELECT t.pk FROM (
     SELECT CAST(?1 AS INTEGER) AS session
     UNION ALL SELECT c.descendant FROM session_closure c WHERE c.ancestor = CAST(?1 AS INTEGER)
 ) x CROSS JOIN turns t ON t.session = x.session
-WHERE t.root_turn = CAST(?2 AS INTEGER) AND t.phase <> 'settled' AND t.is_root = 0
+WHERE t.root_turn = CAST(?2 AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0
 ORDER BY t.session
 `
 
@@ -330,49 +300,19 @@ type LiveOfSubtreeParams struct {
 	RootTurn int64
 }
 
-func (q *Queries) LiveOfSubtree(ctx context.Context, arg LiveOfSubtreeParams) ([]Turn, error) {
+func (q *Queries) LiveOfSubtree(ctx context.Context, arg LiveOfSubtreeParams) ([]int64, error) {
 	rows, err := q.query(ctx, q.liveOfSubtreeStmt, liveOfSubtree, arg.Session, arg.RootTurn)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Turn
+	var items []int64
 	for rows.Next() {
-		var i Turn
-		if err := rows.Scan(
-			&i.PK,
-			&i.ID,
-			&i.Session,
-			&i.SessionID,
-			&i.RootTurn,
-			&i.RootTurnID,
-			&i.IsRoot,
-			&i.Cause,
-			&i.Phase,
-			&i.Outcome,
-			&i.ErrorCode,
-			&i.ErrorText,
-			&i.NativeID,
-			&i.Closed,
-			&i.Prompts,
-			&i.Cancel,
-			&i.ProviderLive,
-			&i.ProviderReserved,
-			&i.Retained,
-			&i.RetainedCode,
-			&i.RetainedText,
-			&i.ProviderID,
-			&i.ProviderNative,
-			&i.ProviderPhase,
-			&i.ProviderOutcome,
-			&i.Usage,
-			&i.CreatedAt,
-			&i.StartedAt,
-			&i.SettledAt,
-		); err != nil {
+		var pk int64
+		if err := rows.Scan(&pk); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, pk)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -384,7 +324,7 @@ func (q *Queries) LiveOfSubtree(ctx context.Context, arg LiveOfSubtreeParams) ([
 }
 
 const liveRootTurn = `-- name: LiveRootTurn :one
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE session = CAST(?1 AS INTEGER) AND phase <> 'settled' AND is_root = 1
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE session = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 1
 `
 
 func (q *Queries) LiveRootTurn(ctx context.Context, session int64) (Turn, error) {
@@ -425,7 +365,7 @@ func (q *Queries) LiveRootTurn(ctx context.Context, session int64) (Turn, error)
 }
 
 const liveRootTurns = `-- name: LiveRootTurns :many
-SELECT t.pk, t.session_id FROM turns t WHERE t.phase <> 'settled' AND t.is_root = 1 ORDER BY t.session
+SELECT t.pk, t.session_id FROM turns t WHERE t.settled_at = 0 AND t.is_root = 1 ORDER BY t.session
 `
 
 type LiveRootTurnsRow struct {
@@ -458,7 +398,7 @@ func (q *Queries) LiveRootTurns(ctx context.Context) ([]LiveRootTurnsRow, error)
 
 const maxTurnKey = `-- name: MaxTurnKey :one
 
-SELECT CAST(coalesce(max(pk), 0) AS INTEGER) AS pk FROM turns
+SELECT CAST(max(coalesce((SELECT max(t.pk) FROM turns t), 0), coalesce((SELECT m.turn_key FROM meta m), 0)) AS INTEGER) AS pk
 `
 
 // Parameters that meet an index are CAST: where somebody has run ANALYZE, SQLite would else
@@ -473,7 +413,7 @@ func (q *Queries) MaxTurnKey(ctx context.Context) (int64, error) {
 
 const moveChildTurn = `-- name: MoveChildTurn :execrows
 UPDATE turns SET phase = ?1, native_id = ?2, prompts = ?3, started_at = ?4
-WHERE pk = ?5 AND phase <> 'settled' AND is_root = 0
+WHERE pk = ?5 AND settled_at = 0 AND is_root = 0
 `
 
 type MoveChildTurnParams struct {
@@ -498,9 +438,60 @@ func (q *Queries) MoveChildTurn(ctx context.Context, arg MoveChildTurnParams) (i
 	return result.RowsAffected()
 }
 
+const moveRootTurn = `-- name: MoveRootTurn :execrows
+UPDATE turns SET phase = ?1, closed = ?2, prompts = ?3, cancel = ?4,
+    provider_live = ?5, provider_reserved = ?6,
+    retained = ?7, retained_code = ?8, retained_text = ?9,
+    provider_id = ?10, provider_native = ?11,
+    provider_phase = ?12, provider_outcome = ?13, started_at = ?14
+WHERE pk = ?15 AND settled_at = 0 AND is_root = 1
+`
+
+type MoveRootTurnParams struct {
+	Phase            agent.Phase
+	Closed           int64
+	Prompts          int64
+	Cancel           agent.CancelStage
+	ProviderLive     int64
+	ProviderReserved int64
+	Retained         agent.Outcome
+	RetainedCode     agent.Code
+	RetainedText     string
+	ProviderID       agent.ProviderTurnID
+	ProviderNative   string
+	ProviderPhase    string
+	ProviderOutcome  agent.Outcome
+	StartedAt        int64
+	PK               int64
+}
+
+func (q *Queries) MoveRootTurn(ctx context.Context, arg MoveRootTurnParams) (int64, error) {
+	result, err := q.exec(ctx, q.moveRootTurnStmt, moveRootTurn,
+		arg.Phase,
+		arg.Closed,
+		arg.Prompts,
+		arg.Cancel,
+		arg.ProviderLive,
+		arg.ProviderReserved,
+		arg.Retained,
+		arg.RetainedCode,
+		arg.RetainedText,
+		arg.ProviderID,
+		arg.ProviderNative,
+		arg.ProviderPhase,
+		arg.ProviderOutcome,
+		arg.StartedAt,
+		arg.PK,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const openChildren = `-- name: OpenChildren :many
 SELECT t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at, s.title FROM turns t CROSS JOIN sessions s ON s.pk = t.session
-WHERE t.root_turn = CAST(?1 AS INTEGER) AND t.phase <> 'settled' AND t.is_root = 0 ORDER BY t.session
+WHERE t.root_turn = CAST(?1 AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0 ORDER BY t.session
 `
 
 type OpenChildrenRow struct {
@@ -579,7 +570,7 @@ func (q *Queries) SetTurnUsage(ctx context.Context, arg SetTurnUsageParams) erro
 const settleChildTurn = `-- name: SettleChildTurn :execrows
 UPDATE turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = ?3,
     prompts = 0, settled_at = ?4
-WHERE pk = ?5 AND phase <> 'settled' AND is_root = 0
+WHERE pk = ?5 AND settled_at = 0 AND is_root = 0
 `
 
 type SettleChildTurnParams struct {
@@ -607,7 +598,7 @@ func (q *Queries) SettleChildTurn(ctx context.Context, arg SettleChildTurnParams
 const settleChildTurns = `-- name: SettleChildTurns :execrows
 UPDATE turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = ?3,
     prompts = 0, settled_at = ?4
-WHERE pk IN (SELECT value FROM json_each(CAST(?5 AS TEXT))) AND phase <> 'settled' AND is_root = 0
+WHERE pk IN (SELECT value FROM json_each(CAST(?5 AS TEXT))) AND settled_at = 0 AND is_root = 0
 `
 
 type SettleChildTurnsParams struct {
@@ -625,6 +616,63 @@ func (q *Queries) SettleChildTurns(ctx context.Context, arg SettleChildTurnsPara
 		arg.ErrorText,
 		arg.SettledAt,
 		arg.Keys,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const settleRootTurn = `-- name: SettleRootTurn :execrows
+UPDATE turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = ?3,
+    closed = ?4, prompts = 0, cancel = ?5,
+    provider_live = ?6, provider_reserved = ?7,
+    retained = ?8, retained_code = ?9, retained_text = ?10,
+    provider_id = ?11, provider_native = ?12,
+    provider_phase = ?13, provider_outcome = ?14, settled_at = ?15
+WHERE turns.pk = ?16 AND turns.settled_at = 0 AND turns.is_root = 1 AND NOT EXISTS (
+    SELECT 1 FROM turns c WHERE c.root_turn = ?16 AND c.settled_at = 0 AND c.is_root = 0)
+`
+
+type SettleRootTurnParams struct {
+	Outcome          agent.Outcome
+	ErrorCode        agent.Code
+	ErrorText        string
+	Closed           int64
+	Cancel           agent.CancelStage
+	ProviderLive     int64
+	ProviderReserved int64
+	Retained         agent.Outcome
+	RetainedCode     agent.Code
+	RetainedText     string
+	ProviderID       agent.ProviderTurnID
+	ProviderNative   string
+	ProviderPhase    string
+	ProviderOutcome  agent.Outcome
+	SettledAt        int64
+	PK               int64
+}
+
+// The only statement that settles a root turn. It repeats the gate's essential condition:
+// where function and guard disagree, no row changes and the transaction is an error.
+func (q *Queries) SettleRootTurn(ctx context.Context, arg SettleRootTurnParams) (int64, error) {
+	result, err := q.exec(ctx, q.settleRootTurnStmt, settleRootTurn,
+		arg.Outcome,
+		arg.ErrorCode,
+		arg.ErrorText,
+		arg.Closed,
+		arg.Cancel,
+		arg.ProviderLive,
+		arg.ProviderReserved,
+		arg.Retained,
+		arg.RetainedCode,
+		arg.RetainedText,
+		arg.ProviderID,
+		arg.ProviderNative,
+		arg.ProviderPhase,
+		arg.ProviderOutcome,
+		arg.SettledAt,
+		arg.PK,
 	)
 	if err != nil {
 		return 0, err
@@ -914,71 +962,4 @@ func (q *Queries) WriteLateProvider(ctx context.Context, arg WriteLateProviderPa
 		arg.PK,
 	)
 	return err
-}
-
-const writeRootTurn = `-- name: WriteRootTurn :execrows
-UPDATE turns SET phase = ?1, outcome = ?2, error_code = ?3, error_text = ?4,
-    closed = ?5, prompts = ?6, cancel = ?7,
-    provider_live = ?8, provider_reserved = ?9,
-    retained = ?10, retained_code = ?11, retained_text = ?12,
-    provider_id = ?13, provider_native = ?14,
-    provider_phase = ?15, provider_outcome = ?16,
-    started_at = ?17, settled_at = ?18
-WHERE turns.pk = ?19 AND turns.phase <> 'settled' AND turns.is_root = 1
-    AND (CAST(?20 AS INTEGER) = 0 OR NOT EXISTS (
-        SELECT 1 FROM turns c WHERE c.root_turn = ?19 AND c.phase <> 'settled' AND c.is_root = 0))
-`
-
-type WriteRootTurnParams struct {
-	Phase            agent.Phase
-	Outcome          agent.Outcome
-	ErrorCode        agent.Code
-	ErrorText        string
-	Closed           int64
-	Prompts          int64
-	Cancel           agent.CancelStage
-	ProviderLive     int64
-	ProviderReserved int64
-	Retained         agent.Outcome
-	RetainedCode     agent.Code
-	RetainedText     string
-	ProviderID       agent.ProviderTurnID
-	ProviderNative   string
-	ProviderPhase    string
-	ProviderOutcome  agent.Outcome
-	StartedAt        int64
-	SettledAt        int64
-	PK               int64
-	Settles          int64
-}
-
-// The only statement that settles a root turn. It repeats the gate's essential condition:
-// where function and guard disagree, no row changes and the transaction is an error.
-func (q *Queries) WriteRootTurn(ctx context.Context, arg WriteRootTurnParams) (int64, error) {
-	result, err := q.exec(ctx, q.writeRootTurnStmt, writeRootTurn,
-		arg.Phase,
-		arg.Outcome,
-		arg.ErrorCode,
-		arg.ErrorText,
-		arg.Closed,
-		arg.Prompts,
-		arg.Cancel,
-		arg.ProviderLive,
-		arg.ProviderReserved,
-		arg.Retained,
-		arg.RetainedCode,
-		arg.RetainedText,
-		arg.ProviderID,
-		arg.ProviderNative,
-		arg.ProviderPhase,
-		arg.ProviderOutcome,
-		arg.StartedAt,
-		arg.SettledAt,
-		arg.PK,
-		arg.Settles,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
 }

@@ -98,6 +98,22 @@ func (q *Queries) InsertWorkspace(ctx context.Context, arg InsertWorkspaceParams
 	return i, err
 }
 
+const noteKeys = `-- name: NoteKeys :exec
+UPDATE meta SET turn_key = max(turn_key, CAST(?1 AS INTEGER)), message_key = max(message_key, CAST(?2 AS INTEGER))
+WHERE pk = 1
+`
+
+type NoteKeysParams struct {
+	TurnKey    int64
+	MessageKey int64
+}
+
+// Before rows are removed: what was given out is not given again, also after a restart.
+func (q *Queries) NoteKeys(ctx context.Context, arg NoteKeysParams) error {
+	_, err := q.exec(ctx, q.noteKeysStmt, noteKeys, arg.TurnKey, arg.MessageKey)
+	return err
+}
+
 const renameWorkspace = `-- name: RenameWorkspace :one
 UPDATE workspaces SET name = ?1 WHERE id = ?2 AND deleted_at = 0 RETURNING pk, id, name, path, created_at, deleted_at
 `

@@ -5,9 +5,13 @@
 -- Empty text means "none" where a column is not nullable. Times are microseconds since
 -- 1970 in UTC, for people to read: nothing is ever ordered by them but lists.
 
+-- Operations name turns by key and outlive them. So that no key is ever given twice, the
+-- greatest ones given are noted when rows are removed.
 CREATE TABLE meta (
-    pk    INTEGER PRIMARY KEY CONSTRAINT meta_has_one_row CHECK (pk = 1),
-    epoch TEXT    NOT NULL
+    pk          INTEGER PRIMARY KEY CONSTRAINT meta_has_one_row CHECK (pk = 1),
+    epoch       TEXT    NOT NULL,
+    turn_key    INTEGER NOT NULL DEFAULT 0,
+    message_key INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE workspaces (
@@ -170,6 +174,7 @@ CREATE TABLE turns (
     CONSTRAINT turns_phase CHECK (phase IN ('settled', 'running', 'waiting', 'submitted', 'settling')),
     CONSTRAINT turns_outcome CHECK (outcome IN ('', 'completed', 'failed', 'canceled', 'interrupted')),
     CONSTRAINT turns_settled_has_outcome CHECK ((phase = 'settled') = (outcome <> '')),
+    CONSTRAINT turns_settled_has_time CHECK ((phase = 'settled') = (settled_at <> 0)),
     CONSTRAINT turns_error_of_failure CHECK (error_code = '' OR outcome IN ('failed', 'interrupted')),
     CONSTRAINT turns_cause CHECK (cause IN ('user', 'delegation', 'guidance', 'provider')),
     CONSTRAINT turns_root_runs_under_itself CHECK (is_root = (root_turn = pk) AND (is_root = 1) = (root_turn_id = id)),
@@ -179,9 +184,11 @@ CREATE TABLE turns (
 ) STRICT;
 
 -- What lives below a root turn; and, as nothing lives below a settled one and a root has
--- one live turn, that a child has one live turn at most.
-CREATE UNIQUE INDEX turns_live_below ON turns (root_turn, session) WHERE phase <> 'settled' AND is_root = 0;
-CREATE UNIQUE INDEX turns_live_root ON turns (session) WHERE phase <> 'settled' AND is_root = 1;
+-- one live turn, that a child has one live turn at most. A turn lives while it has no
+-- settled_at: were it the phase that these indexes look at, every move of a live turn would
+-- rewrite them.
+CREATE UNIQUE INDEX turns_live_below ON turns (root_turn, session) WHERE settled_at = 0 AND is_root = 0;
+CREATE UNIQUE INDEX turns_live_root ON turns (session) WHERE settled_at = 0 AND is_root = 1;
 CREATE INDEX turns_of_session ON turns (session, pk);
 
 -- AFTER, not BEFORE: as good a refusal, and the statement need not find its row again.
@@ -201,14 +208,16 @@ BEGIN
     FROM sessions s LEFT JOIN turns r ON r.pk = NEW.root_turn WHERE s.pk = NEW.session;
 END;
 
-CREATE TRIGGER turns_move
-AFTER UPDATE OF phase, outcome ON turns WHEN OLD.phase = 'settled' OR NEW.phase = 'settled' AND NEW.is_root = 1
+-- By the CHECKs a turn cannot leave 'settled' without losing its settled_at, so that this
+-- trigger need not run when a live turn moves.
+CREATE TRIGGER turns_settle
+AFTER UPDATE OF settled_at, outcome ON turns WHEN OLD.settled_at <> 0 OR NEW.is_root = 1
 BEGIN
     SELECT RAISE(ABORT, 'turns_settled_is_final')
-        WHERE OLD.phase = 'settled' AND (NEW.phase <> 'settled' OR NEW.outcome <> OLD.outcome);
+        WHERE OLD.settled_at <> 0 AND (NEW.settled_at <> OLD.settled_at OR NEW.outcome <> OLD.outcome);
     SELECT RAISE(ABORT, 'turns_root_settles_last')
-        WHERE NEW.phase = 'settled' AND NEW.is_root = 1 AND OLD.phase <> 'settled'
-            AND EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = NEW.pk AND c.phase <> 'settled' AND c.is_root = 0);
+        WHERE NEW.settled_at <> 0 AND NEW.is_root = 1
+            AND EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = NEW.pk AND c.settled_at = 0 AND c.is_root = 0);
 END;
 
 CREATE TRIGGER turns_owner_is_immutable

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,7 +32,7 @@ func (s *Store) PrepareCancel(ctx context.Context, session agent.SessionID, turn
 			return err
 		}
 		settled = r.Phase == agent.PhaseSettled
-		op, err := t.latestOperation(r.PK, agent.OperationCancel, "", "")
+		op, err := t.latestOperation(r.PK, r.ID, agent.OperationCancel, "", "")
 		if err != nil {
 			return err
 		}
@@ -39,29 +40,27 @@ func (s *Store) PrepareCancel(ctx context.Context, session agent.SessionID, turn
 			return nil
 		}
 		if op == nil || !op.Status.Open() && !settled {
-			if op, err = t.prepareCancel(owner, r, op, client); err != nil {
-				return err
-			}
+			out, err = t.prepareCancel(owner, r, op, client)
+			return err
 		}
 		targets, err := t.q.Targets(bg, op.PK)
 		if err != nil {
 			return fmt.Errorf("targets of %s: %w", op.ID, err)
 		}
 		out = operationOf(op, targets)
-		if op.Status == agent.OperationPending && op.UpdatedAt == t.now {
-			t.emitOperation(owner, op, targets)
-		}
 		return nil
 	})
 	return out, settled, err
 }
 
 // prepareCancel opens a cancel, or again the one that ended, on everything that lives now.
-func (t *tx) prepareCancel(owner *ident, r *turnRow, op *dbgen.Operation, client string) (*dbgen.Operation, error) {
+func (t *tx) prepareCancel(owner *ident, r *turnRow, op *dbgen.Operation, client string) (agent.Operation, error) {
+	var out agent.Operation
 	children, err := t.liveTargets(owner, r)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
+	again := op != nil
 	deadline := micros(t.s.opt.Now().Add(t.s.opt.CancelBound))
 	if op == nil {
 		op, err = t.insertOperation(owner, r, dbgen.InsertOperationParams{
@@ -71,47 +70,94 @@ func (t *tx) prepareCancel(owner *ident, r *turnRow, op *dbgen.Operation, client
 		err = t.writeOperation(op)
 	}
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	keys := make([]int64, len(children), len(children)+1)
 	for i, c := range children {
 		keys[i] = c.PK
 	}
 	if err := t.closeChildren(owner, children, keys); err != nil {
-		return nil, err
+		return out, err
 	}
 	if r.IsRoot == 1 {
-		keys = append(keys, r.PK)
+		keys, children = append(keys, r.PK), append(children, r)
 		r.Closed, r.Cancel, r.dirty = 1, agent.CancelOpen, true
 		t.touch(r.PK)
 	}
-	if err := t.q.InsertTargets(bg, dbgen.InsertTargetsParams{Operation: op.PK, Keys: keysJSON(keys)}); err != nil {
-		return nil, fmt.Errorf("targets: %w", err)
+	if err := t.supersedeQuestions(owner, children); err != nil {
+		return out, err
 	}
-	return op, nil
+	if err := t.q.InsertTargets(bg, dbgen.InsertTargetsParams{Operation: op.PK, Keys: keysJSON(keys)}); err != nil {
+		return out, fmt.Errorf("targets: %w", err)
+	}
+	targets := make([]dbgen.OperationTarget, len(children))
+	for i, c := range children {
+		targets[i] = dbgen.OperationTarget{Turn: c.PK, SessionID: c.SessionID, TurnID: c.ID, State: agent.TargetRequested}
+	}
+	if again { // those of earlier attempts that have ended since are targets too
+		if targets, err = t.q.Targets(bg, op.PK); err != nil {
+			return out, fmt.Errorf("targets of %s: %w", op.ID, err)
+		}
+	} else {
+		slices.SortFunc(targets, func(a, b dbgen.OperationTarget) int { return cmp.Compare(a.Turn, b.Turn) })
+	}
+	t.emitOperation(owner, op, targets)
+	return operationOf(op, targets), nil
 }
 
 // liveTargets is every live child turn that a cancel of r is about.
 func (t *tx) liveTargets(owner *ident, r *turnRow) ([]*turnRow, error) {
-	var rows []dbgen.Turn
+	var keys []int64
 	var err error
 	if r.IsRoot == 1 {
-		rows, err = t.q.LiveBelow(bg, r.PK)
+		keys, err = t.q.LiveBelow(bg, r.PK)
 	} else {
-		rows, err = t.q.LiveOfSubtree(bg, dbgen.LiveOfSubtreeParams{Session: owner.pk, RootTurn: r.RootTurn})
+		keys, err = t.q.LiveOfSubtree(bg, dbgen.LiveOfSubtreeParams{Session: owner.pk, RootTurn: r.RootTurn})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("live turns: %w", err)
 	}
-	return t.holdAll(rows), nil
+	return t.holdAll(keys)
 }
 
-func (t *tx) holdAll(rows []dbgen.Turn) []*turnRow {
-	out := make([]*turnRow, len(rows))
-	for i := range rows {
-		out[i] = t.hold(rows[i], true)
+// holdAll returns turns in the order of their keys, nil for one that is not there; what the
+// writer does not remember is read in one statement.
+func (t *tx) holdAll(keys []int64) ([]*turnRow, error) {
+	var missing []int64
+	for _, pk := range keys {
+		if t.s.w.turns[pk] == nil {
+			missing = append(missing, pk)
+		}
 	}
-	return out
+	if len(missing) > 0 {
+		rows, err := t.q.TurnsByPK(bg, keysJSON(missing))
+		if err != nil {
+			return nil, fmt.Errorf("turns: %w", err)
+		}
+		for i := range rows {
+			t.hold(rows[i], true)
+		}
+	}
+	out := make([]*turnRow, len(keys))
+	for i, pk := range keys {
+		out[i] = t.s.w.turns[pk]
+	}
+	return out, nil
+}
+
+// holdTargets returns the turns of a cancel's targets, nil for those that a deletion took.
+func (t *tx) holdTargets(targets []dbgen.OperationTarget) ([]*turnRow, error) {
+	keys := make([]int64, len(targets))
+	for i := range targets {
+		keys[i] = targets[i].Turn
+	}
+	turns, err := t.holdAll(keys)
+	for i, r := range turns {
+		if r != nil && r.ID != targets[i].TurnID {
+			return nil, fmt.Errorf("turn %d is %s, not the target %s", r.PK, r.ID, targets[i].TurnID)
+		}
+	}
+	return turns, err
 }
 
 // closeChildren is the fence: the targets are settling from here on.
@@ -141,6 +187,22 @@ func (t *tx) closeChildren(owner *ident, rows []*turnRow, keys []int64) error {
 	return nil
 }
 
+// supersedeQuestions closes what the targets ask: an answer would reach a turn that is being
+// stopped.
+func (t *tx) supersedeQuestions(owner *ident, targets []*turnRow) error {
+	var asking []int64
+	for _, r := range targets {
+		if r.Prompts > 0 {
+			r.Prompts = 0 // of a child, closing has written it
+			asking = append(asking, r.PK)
+		}
+	}
+	if len(asking) == 0 {
+		return nil
+	}
+	return t.closeInteractions(asking, owner)
+}
+
 // evidenceWords say what was heard, for people.
 var evidenceWords = map[agent.TargetState]string{
 	agent.TargetAcknowledged:    "the provider took the request",
@@ -148,8 +210,8 @@ var evidenceWords = map[agent.TargetState]string{
 	agent.TargetAlreadyTerminal: "it had ended by itself",
 }
 
-// Hear records what an adapter learned of targets. Evidence never weakens; what comes
-// after the operation has ended is dropped.
+// Hear records what an adapter learned of targets. Evidence never weakens: an error says
+// nothing of a target whose end is known. What comes after the operation has ended is dropped.
 func (s *Store) Hear(ctx context.Context, id agent.OperationID, heard []agent.Evidence) error {
 	if len(heard) == 0 {
 		return nil
@@ -187,9 +249,12 @@ func (s *Store) Hear(ctx context.Context, id agent.OperationID, heard []agent.Ev
 
 func (t *tx) hear(op *dbgen.Operation, o *dbgen.OperationTarget, e agent.Evidence) (bool, error) {
 	state, words := o.State, o.Evidence
-	if e.Err != nil {
+	next := state.Stronger(e.State)
+	ended := state.Stronger(agent.TargetCanceled) == state
+	switch {
+	case e.Err != nil && !ended:
 		words = e.Err.Message
-	} else if next := state.Stronger(e.State); next != state {
+	case e.Err == nil && next != state:
 		state, words = next, evidenceWords[next]
 	}
 	if state == o.State && words == o.Evidence {
@@ -207,8 +272,8 @@ func (t *tx) hear(op *dbgen.Operation, o *dbgen.OperationTarget, e agent.Evidenc
 // an open cancel never holds a root for ever; failure says why the provider could not be
 // asked, and makes the operation failed unless every target was confirmed all the same.
 func (s *Store) CompleteCancel(ctx context.Context, id agent.OperationID, failure *agent.Error) (agent.Operation, error) {
-	return s.complete(ctx, id, agent.OperationCancel, func(t *tx, op *dbgen.Operation) (agent.OperationStatus, *agent.Error, error) {
-		states, err := t.settleTargets(op)
+	return s.complete(ctx, id, agent.OperationCancel, func(t *tx, op *dbgen.Operation, targets []dbgen.OperationTarget) (agent.OperationStatus, *agent.Error, error) {
+		states, err := t.settleTargets(op, targets)
 		if err != nil {
 			return agent.OperationFailed, nil, err
 		}
@@ -224,25 +289,25 @@ func (s *Store) CompleteCancel(ctx context.Context, id agent.OperationID, failur
 }
 
 // settleTargets ends the targets of a cancel and returns what each now reads.
-func (t *tx) settleTargets(op *dbgen.Operation) ([]agent.TargetState, error) {
-	rows, err := t.q.TargetsWithTurns(bg, op.PK)
+func (t *tx) settleTargets(op *dbgen.Operation, targets []dbgen.OperationTarget) ([]agent.TargetState, error) {
+	turns, err := t.holdTargets(targets)
 	if err != nil {
-		return nil, fmt.Errorf("targets of %s: %w", op.ID, err)
+		return nil, err
 	}
 	root, err := t.rootOf(op)
 	if err != nil {
 		return nil, err
 	}
 	var endings []ending
-	states := make([]agent.TargetState, len(rows))
-	words := map[agent.TargetState][]int64{} // targets whose row changes, by what it then reads
-	for i := range rows {
-		o, r := &rows[i].OperationTarget, t.hold(rows[i].Turn, true)
-		outcome, state := agent.CancelOutcome(agent.CancelTarget{
-			Root: r.IsRoot == 1, Settled: r.Phase == agent.PhaseSettled, Outcome: r.Outcome, Evidence: o.State})
-		if states[i] = state; state != o.State {
-			words[state] = append(words[state], o.Turn)
+	states := make([]agent.TargetState, len(targets))
+	for i, r := range turns {
+		if r == nil { // deleted meanwhile: all there is is what was heard before
+			_, states[i] = agent.CancelOutcome(agent.CancelTarget{Evidence: targets[i].State})
+			continue
 		}
+		var outcome agent.Outcome
+		outcome, states[i] = agent.CancelOutcome(agent.CancelTarget{
+			Root: r.IsRoot == 1, Settled: r.Phase == agent.PhaseSettled, Outcome: r.Outcome, Evidence: targets[i].State})
 		switch {
 		case r.Phase == agent.PhaseSettled:
 		case r.IsRoot == 1:
@@ -253,12 +318,41 @@ func (t *tx) settleTargets(op *dbgen.Operation) ([]agent.TargetState, error) {
 			endings = append(endings, ending{r, next})
 		}
 	}
-	for state, turns := range words {
-		if err := t.q.WriteTargets(bg, dbgen.WriteTargetsParams{State: state, Operation: op.PK, Turns: keysJSON(turns)}); err != nil {
-			return nil, fmt.Errorf("targets of %s: %w", op.ID, err)
-		}
+	if err := t.writeStates(op, targets, states); err != nil {
+		return nil, err
+	}
+	for i := range targets {
+		targets[i].State = states[i]
 	}
 	return states, t.settleChildren(root, endings)
+}
+
+// writeStates writes what each target now reads: the state that most have to all of them,
+// and then the others.
+func (t *tx) writeStates(op *dbgen.Operation, targets []dbgen.OperationTarget, states []agent.TargetState) error {
+	groups := map[agent.TargetState][]int64{}
+	var most agent.TargetState
+	changed := false
+	for i, state := range states {
+		groups[state] = append(groups[state], targets[i].Turn)
+		if len(groups[state]) > len(groups[most]) {
+			most = state
+		}
+		changed = changed || targets[i].State != state
+	}
+	if !changed {
+		return nil
+	}
+	err := t.q.WriteAllTargets(bg, dbgen.WriteAllTargetsParams{State: most, Operation: op.PK})
+	for state, turns := range groups {
+		if state != most && err == nil {
+			err = t.q.WriteTargets(bg, dbgen.WriteTargetsParams{State: state, Operation: op.PK, Turns: keysJSON(turns)})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("targets of %s: %w", op.ID, err)
+	}
+	return nil
 }
 
 func (t *tx) rootOf(op *dbgen.Operation) (*ident, error) {

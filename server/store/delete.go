@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/turnkeeper/turnkeeper/db/dbgen"
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -10,8 +12,9 @@ import (
 
 // Delete tombstones a session and everything below it in one transaction: turns,
 // questions and messages go, the sessions' rows stay so that late facts meet a closed
-// door. Where it removes what still ran, the gate of the root turn is asked. It says what is
-// left to stop outside storage; a second call finds nothing to do.
+// door. Each tombstone is an event. Where the deletion removes what still ran, the gate of
+// the root turn is asked. It says what is left to stop outside storage; a second call finds
+// nothing to do.
 func (s *Store) Delete(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID) (agent.Deleted, error) {
 	var out agent.Deleted
 	_, err := s.write(ctx, func(t *tx) error {
@@ -38,13 +41,13 @@ func (t *tx) deleteTree(i *ident) (agent.Deleted, error) {
 	if out.Root, err = t.sessionEntity(root); err != nil {
 		return out, err
 	}
-	last, err := t.sessionEntity(i) // before its turn goes
+	rows, err := t.subtree(i)
 	if err != nil {
 		return out, err
 	}
-	keys, err := t.keysOf(i, &out)
-	if err != nil {
-		return out, err
+	keys := make([]int64, len(rows))
+	for n := range rows {
+		keys[n], out.Sessions = rows[n].PK, append(out.Sessions, rows[n].ID)
 	}
 	list := keysJSON(keys)
 	if !out.WasRoot {
@@ -52,15 +55,30 @@ func (t *tx) deleteTree(i *ident) (agent.Deleted, error) {
 			return out, err
 		}
 	}
+	if err := t.failOperations(root, list); err != nil {
+		return out, err
+	}
 	if err := t.removeRows(i, list); err != nil {
 		return out, err
 	}
 	t.dropDeleted(out.Sessions, keys)
-	t.emit(pendingEvent{kind: agent.SessionDeleted, session: i, entity: last})
+	for n := range rows {
+		t.emit(pendingEvent{kind: agent.SessionDeleted, session: identOf(&rows[n]), entity: t.tombstone(rows[n])})
+	}
 	if out.WasRoot {
 		t.s.activity.dropTree(i.pk)
 	}
 	return out, nil
+}
+
+// tombstone is a deleted session as its last event shows it: who it was, and nothing of what
+// was said.
+func (t *tx) tombstone(r dbgen.Session) agent.Session {
+	return t.s.sessionOf(&dbgen.Session{
+		PK: r.PK, ID: r.ID, WorkspaceID: r.WorkspaceID, Kind: r.Kind, ParentID: r.ParentID, ParentTurnID: r.ParentTurnID,
+		ParentCallID: r.ParentCallID, RootID: r.RootID, RootTurnID: r.RootTurnID, Provider: r.Provider,
+		CreatedAt: r.CreatedAt, UpdatedAt: t.now,
+	}, nil, 0)
 }
 
 // dropDeleted forgets what is remembered of sessions that are tombstones now.
@@ -80,24 +98,17 @@ func (t *tx) dropDeleted(ids []agent.SessionID, keys []int64) {
 	clear(t.s.w.streams) // read again where one is still needed
 }
 
-// keysOf lists the sessions of the subtree, parents first.
-func (t *tx) keysOf(i *ident, out *agent.Deleted) ([]int64, error) {
-	keys := []int64{i.pk}
-	out.Sessions = []agent.SessionID{i.id}
+// subtree lists a session and every one below it, parents first.
+func (t *tx) subtree(i *ident) (rows []dbgen.Session, err error) {
 	if i.kind == agent.KindRoot {
-		rows, err := t.q.KeysOfTree(bg, i.pk)
-		for _, r := range rows {
-			if r.PK != i.pk {
-				keys, out.Sessions = append(keys, r.PK), append(out.Sessions, r.ID)
-			}
-		}
-		return keys, err
+		rows, err = t.q.RowsOfTree(bg, i.pk) // the root has the least key of its tree
+	} else if rows, err = t.q.RowsBelowChild(bg, i.pk); err == nil {
+		rows = slices.Insert(rows, 0, *i.row)
 	}
-	rows, err := t.q.KeysBelowChild(bg, i.pk)
-	for _, r := range rows {
-		keys, out.Sessions = append(keys, r.PK), append(out.Sessions, r.ID)
+	if err != nil {
+		return nil, fmt.Errorf("tree below %s: %w", i.id, err)
 	}
-	return keys, err
+	return rows, nil
 }
 
 // releaseRoot takes from the root what the subtree held: live children and questions.
@@ -131,17 +142,33 @@ func (t *tx) releaseRoot(i *ident, list string) error {
 	return nil
 }
 
-// removeRows removes what the sessions own and leaves their tombstones. What is still
-// to be carried out for them ends here.
-func (t *tx) removeRows(i *ident, list string) error {
+// failOperations ends what is still to be carried out for the sessions. Their targets stay
+// with what was heard of them (decisions.md 11).
+func (t *tx) failOperations(root *ident, list string) error {
 	code, words := codeText(agent.Errorf(agent.CodeSessionDeleted, "the session was deleted"))
+	ops, err := t.q.FailOperationsOf(bg, dbgen.FailOperationsOfParams{
+		ErrorCode: code, ErrorText: words, UpdatedAt: t.now, Root: root.pk, Sessions: list})
+	if err != nil {
+		return fmt.Errorf("operations of %s: %w", root.id, err)
+	}
+	slices.SortFunc(ops, func(a, b dbgen.Operation) int { return cmp.Compare(a.PK, b.PK) })
+	for n := range ops {
+		op := &ops[n]
+		targets, err := t.q.Targets(bg, op.PK)
+		if err != nil {
+			return fmt.Errorf("targets of %s: %w", op.ID, err)
+		}
+		t.emitOperation(sessionOrBelow(root, op.Session, op.SessionID), op, targets)
+	}
+	return nil
+}
+
+// removeRows removes what the sessions own and leaves their tombstones. The keys that go are
+// noted first: operations go on naming turns by them.
+func (t *tx) removeRows(i *ident, list string) error {
 	steps := []func() error{
 		func() error {
-			return t.q.FailOperationsOf(bg, dbgen.FailOperationsOfParams{
-				ErrorCode: code, ErrorText: words, UpdatedAt: t.now, Root: i.root, Sessions: list})
-		},
-		func() error {
-			return t.q.DeleteTargetsOf(bg, dbgen.DeleteTargetsOfParams{Root: i.root, Sessions: list})
+			return t.q.NoteKeys(bg, dbgen.NoteKeysParams{TurnKey: t.s.w.turnKey, MessageKey: t.s.w.messageKey})
 		},
 		func() error { return t.q.DeleteChunksOfSessions(bg, list) },
 		func() error { return t.q.DeleteMessages(bg, list) },

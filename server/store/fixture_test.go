@@ -4,8 +4,6 @@ import (
 	"database/sql"
 	"fmt"
 	"testing"
-
-	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
 // bulk puts rows in by SQL where thousands are needed and how they came to be does not
@@ -62,6 +60,24 @@ func (t *tree) crowd(n int) []child {
 	return out
 }
 
+// remembers has the writer hold a whole tree, as it does when facts have built it.
+func (w *world) remembers(t *tree) {
+	w.Helper()
+	_, err := w.write(background(w), func(x *tx) error {
+		root, err := x.session(t.root)
+		if err != nil {
+			return err
+		}
+		r, err := x.turn(root, t.turn)
+		if err != nil {
+			return err
+		}
+		_, err = x.liveTargets(root, r)
+		return err
+	})
+	w.must(err)
+}
+
 // query reads one value by SQL.
 func query[T any](w *world, q string, args ...any) T {
 	w.Helper()
@@ -77,5 +93,3 @@ func (w *world) analyze(tb testing.TB) {
 	tb.Helper()
 	w.bulk(func(exec func(string, ...any)) { exec("ANALYZE") })
 }
-
-var _ = agent.PhaseSettled

@@ -89,20 +89,25 @@ func settleRow(r *turnRow, o agent.Outcome, cause *agent.Error, now int64) {
 	r.SettledAt = now
 }
 
-func (t *tx) writeRootTurn(r *turnRow) error {
-	var settles int64
+func (t *tx) writeRootTurn(r *turnRow) (err error) {
+	var n int64
 	if r.Phase == agent.PhaseSettled {
-		settles = 1
+		n, err = t.q.SettleRootTurn(bg, dbgen.SettleRootTurnParams{
+			Outcome: r.Outcome, ErrorCode: r.ErrorCode, ErrorText: r.ErrorText, Closed: r.Closed, Cancel: r.Cancel,
+			ProviderLive: r.ProviderLive, ProviderReserved: r.ProviderReserved,
+			Retained: r.Retained, RetainedCode: r.RetainedCode, RetainedText: r.RetainedText,
+			ProviderID: r.ProviderID, ProviderNative: r.ProviderNative,
+			ProviderPhase: r.ProviderPhase, ProviderOutcome: r.ProviderOutcome, SettledAt: r.SettledAt, PK: r.PK,
+		})
+	} else {
+		n, err = t.q.MoveRootTurn(bg, dbgen.MoveRootTurnParams{
+			Phase: r.Phase, Closed: r.Closed, Prompts: r.Prompts, Cancel: r.Cancel,
+			ProviderLive: r.ProviderLive, ProviderReserved: r.ProviderReserved,
+			Retained: r.Retained, RetainedCode: r.RetainedCode, RetainedText: r.RetainedText,
+			ProviderID: r.ProviderID, ProviderNative: r.ProviderNative,
+			ProviderPhase: r.ProviderPhase, ProviderOutcome: r.ProviderOutcome, StartedAt: r.StartedAt, PK: r.PK,
+		})
 	}
-	n, err := t.q.WriteRootTurn(bg, dbgen.WriteRootTurnParams{
-		Phase: r.Phase, Outcome: r.Outcome, ErrorCode: r.ErrorCode, ErrorText: r.ErrorText,
-		Closed: r.Closed, Prompts: r.Prompts, Cancel: r.Cancel,
-		ProviderLive: r.ProviderLive, ProviderReserved: r.ProviderReserved,
-		Retained: r.Retained, RetainedCode: r.RetainedCode, RetainedText: r.RetainedText,
-		ProviderID: r.ProviderID, ProviderNative: r.ProviderNative,
-		ProviderPhase: r.ProviderPhase, ProviderOutcome: r.ProviderOutcome,
-		StartedAt: r.StartedAt, SettledAt: r.SettledAt, PK: r.PK, Settles: settles,
-	})
 	if err != nil {
 		return fmt.Errorf("root turn %s: %w", r.ID, err)
 	}

@@ -180,7 +180,7 @@ func (t *tx) prepareAnswer(a agent.NewAnswer) (i agent.Interaction, o agent.Oper
 	_, verdict, code := agent.NextInteraction(askState(row), change)
 	switch verdict {
 	case agent.VerdictUnchanged:
-		op, err := t.latestOperation(r.PK, agent.OperationAnswer, row.RequestID, "")
+		op, err := t.latestOperation(r.PK, r.ID, agent.OperationAnswer, row.RequestID, "")
 		if err != nil {
 			return i, o, err
 		}
@@ -234,10 +234,13 @@ func (t *tx) question(session agent.SessionID, turn agent.TurnID, id agent.Reque
 // CompleteAnswer records how the delivery of an answer ended. Only without failure is the
 // question answered; else it is open again, with the error shown, and can be answered again.
 func (s *Store) CompleteAnswer(ctx context.Context, id agent.OperationID, failure *agent.Error) (agent.Operation, error) {
-	return s.complete(ctx, id, agent.OperationAnswer, func(t *tx, op *dbgen.Operation) (agent.OperationStatus, *agent.Error, error) {
+	return s.complete(ctx, id, agent.OperationAnswer, func(t *tx, op *dbgen.Operation, _ []dbgen.OperationTarget) (agent.OperationStatus, *agent.Error, error) {
 		owner, r, row, err := t.question(op.SessionID, op.TurnID, op.RequestID)
 		if err != nil {
 			return agent.OperationFailed, nil, err
+		}
+		if row.Status == agent.InteractionAnswered { // the provider said so first, whatever became of the call
+			return agent.OperationSucceeded, nil, nil
 		}
 		step := agent.AskDelivered
 		if failure != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/db/dbgen"
@@ -38,8 +39,8 @@ func (t *tx) emitOperation(owner *ident, r *dbgen.Operation, targets []dbgen.Ope
 
 // latestOperation is the newest operation of a kind about a turn, a question or a message
 // of it, or nil.
-func (t *tx) latestOperation(turn int64, kind agent.OperationKind, request agent.RequestID, message agent.MessageID) (*dbgen.Operation, error) {
-	row, err := t.q.LatestOperation(bg, dbgen.LatestOperationParams{Turn: turn, Kind: kind, RequestID: request, MessageID: message})
+func (t *tx) latestOperation(turn int64, id agent.TurnID, kind agent.OperationKind, request agent.RequestID, message agent.MessageID) (*dbgen.Operation, error) {
+	row, err := t.q.LatestOperation(bg, dbgen.LatestOperationParams{Turn: turn, TurnID: id, Kind: kind, RequestID: request, MessageID: message})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -119,8 +120,12 @@ func (t *tx) claim(op *dbgen.Operation, worker string, lease time.Duration) (age
 		return agent.Claimed{}, err
 	}
 	t.emitOperation(owner, op, targets)
+	asked, err := t.stillThere(targets)
+	if err != nil {
+		return agent.Claimed{}, err
+	}
 	c := agent.Claimed{
-		Operation: operationOf(op, targets), Workspace: owner.workspaceID, RootTurn: op.RootTurnID,
+		Operation: operationOf(op, asked), Workspace: owner.workspaceID, RootTurn: op.RootTurnID,
 		RootTarget: op.Kind == agent.OperationCancel && op.TurnID == op.RootTurnID,
 	}
 	root, err := t.root(owner)
@@ -153,10 +158,26 @@ func (t *tx) claim(op *dbgen.Operation, worker string, lease time.Duration) (age
 	return c, nil
 }
 
+// stillThere leaves out the targets of a cancel that a deletion took: nothing is to be asked
+// of them, though what was heard is kept.
+func (t *tx) stillThere(targets []dbgen.OperationTarget) ([]dbgen.OperationTarget, error) {
+	turns, err := t.holdTargets(targets)
+	if err != nil || !slices.Contains(turns, nil) {
+		return targets, err
+	}
+	var there []dbgen.OperationTarget
+	for i := range targets {
+		if turns[i] != nil {
+			there = append(there, targets[i])
+		}
+	}
+	return there, nil
+}
+
 // complete ends an open operation with what finish decides; one that has ended already is
 // returned as it is.
 func (s *Store) complete(ctx context.Context, id agent.OperationID, kind agent.OperationKind,
-	finish func(*tx, *dbgen.Operation) (agent.OperationStatus, *agent.Error, error),
+	finish func(*tx, *dbgen.Operation, []dbgen.OperationTarget) (agent.OperationStatus, *agent.Error, error),
 ) (agent.Operation, error) {
 	var out agent.Operation
 	_, err := s.write(ctx, func(t *tx) error {
@@ -167,9 +188,13 @@ func (s *Store) complete(ctx context.Context, id agent.OperationID, kind agent.O
 		if op.Kind != kind {
 			return agent.Errorf(agent.CodeInvalid, "operation %s is no %s", id, kind)
 		}
+		targets, err := t.q.Targets(bg, op.PK)
+		if err != nil {
+			return fmt.Errorf("targets of %s: %w", id, err)
+		}
 		if op.Status.Open() {
 			var shown *agent.Error
-			if op.Status, shown, err = finish(t, op); err != nil {
+			if op.Status, shown, err = finish(t, op, targets); err != nil {
 				return err
 			}
 			op.Worker = ""
@@ -177,15 +202,9 @@ func (s *Store) complete(ctx context.Context, id agent.OperationID, kind agent.O
 			if err := t.writeOperation(op); err != nil {
 				return err
 			}
-		}
-		targets, err := t.q.Targets(bg, op.PK)
-		if err != nil {
-			return fmt.Errorf("targets of %s: %w", id, err)
-		}
-		out = operationOf(op, targets)
-		if op.UpdatedAt == t.now && !owner.deleted {
 			t.emitOperation(owner, op, targets)
 		}
+		out = operationOf(op, targets)
 		return nil
 	})
 	return out, err
@@ -195,7 +214,7 @@ func (s *Store) complete(ctx context.Context, id agent.OperationID, kind agent.O
 // did not take is undelivered. One that it took stays pending: taken is not read, and the
 // adapter says when the agent has it, or that a stop lost it.
 func (s *Store) CompleteGuide(ctx context.Context, id agent.OperationID, failure *agent.Error) (agent.Operation, error) {
-	return s.complete(ctx, id, agent.OperationGuide, func(t *tx, op *dbgen.Operation) (agent.OperationStatus, *agent.Error, error) {
+	return s.complete(ctx, id, agent.OperationGuide, func(t *tx, op *dbgen.Operation, _ []dbgen.OperationTarget) (agent.OperationStatus, *agent.Error, error) {
 		owner, err := t.liveSession(op.SessionID)
 		if err != nil {
 			return agent.OperationFailed, nil, err

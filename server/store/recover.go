@@ -22,19 +22,23 @@ func (t *tx) loseSession(root *ident, cause *agent.Error) (agent.Applied, error)
 		return out, err
 	}
 	out.Turn = open.ID
-	rows, err := t.q.LiveBelow(bg, open.PK)
+	keys, err := t.q.LiveBelow(bg, open.PK)
 	if err != nil {
 		return out, fmt.Errorf("live turns: %w", err)
 	}
-	if open.ProviderLive == 0 && open.Retained != "" && len(rows) == 0 {
+	if open.ProviderLive == 0 && open.Retained != "" && len(keys) == 0 {
 		return out, nil // the loss was told before; only a cancel can hold the turn
 	}
 	out.Verdict = agent.VerdictApplied
 	if err := t.loseProviderTurns(open, cause); err != nil {
 		return out, err
 	}
+	rows, err := t.holdAll(keys)
+	if err != nil {
+		return out, err
+	}
 	var endings []ending
-	for _, r := range t.holdAll(rows) {
+	for _, r := range rows {
 		next, _, _ := agent.NextTurn(stateOf(&r.Turn), agent.Change{Step: agent.StepLose, Err: cause})
 		endings = append(endings, ending{r, next})
 	}

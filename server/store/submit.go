@@ -207,7 +207,7 @@ func (t *tx) repeatMessage(owner *ident, row *dbgen.Message) (agent.Submitted, e
 	}
 	turn, message := turnOf(&r.Turn), messageOf(row, "")
 	out.Turn, out.Message = &turn, &message
-	op, err := t.latestOperation(row.Turn, agent.OperationGuide, "", row.ID)
+	op, err := t.latestOperation(row.Turn, row.TurnID, agent.OperationGuide, "", row.ID)
 	if err != nil {
 		return out, err
 	}
