@@ -231,7 +231,7 @@ func TestFailedTurnKeepsTheProvidersWord(t *testing.T) {
 		t.Errorf("root is %s", e.Outcome)
 	}
 	if !slices.ContainsFunc(say(v, s.Root), func(m string) bool {
-		return m == "system notice completed: Codex tries again: httpConnectionFailed: busy"
+		return m == "system notice completed: Codex tries again: httpConnectionFailed (HTTP 503): busy"
 	}) {
 		t.Errorf("the root says %q", say(v, s.Root))
 	}

@@ -146,28 +146,49 @@ type turnError struct {
 	CodexErrorInfo json.RawMessage `json:"codexErrorInfo"` // a word, or {"word":{…}}
 }
 
-// class is the provider's own word for the kind of error, "" if it has none.
+// class is the provider's own word for the kind of error, "" if it has none, with the
+// status of the model's server where that was it.
 func (e *turnError) class() string {
 	var word string
 	if json.Unmarshal(e.CodexErrorInfo, &word) == nil {
 		return word
 	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal(e.CodexErrorInfo, &object) == nil {
-		for key := range object {
-			return key
+	var object map[string]struct {
+		Status int `json:"httpStatusCode"`
+	}
+	if json.Unmarshal(e.CodexErrorInfo, &object) != nil {
+		return ""
+	}
+	for key, v := range object { // there is one
+		if v.Status > 0 {
+			return fmt.Sprintf("%s (HTTP %d)", key, v.Status)
 		}
+		return key
 	}
 	return ""
+}
+
+// text is the message; of a body of the model's server that was passed on as it is, the
+// message in it.
+func (e *turnError) text() string {
+	var body struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(e.Message), &body) == nil && body.Error.Message != "" {
+		return body.Error.Message
+	}
+	return e.Message
 }
 
 // asError is the error as people see it, with the provider's own class in front.
 func (e *turnError) asError() *agent.Error {
 	switch class := e.class(); class {
 	case "", "other":
-		return agent.Errorf(agent.CodeProviderRefused, "%s", e.Message)
+		return agent.Errorf(agent.CodeProviderRefused, "%s", e.text())
 	default:
-		return agent.Errorf(agent.CodeProviderRefused, "%s: %s", class, e.Message)
+		return agent.Errorf(agent.CodeProviderRefused, "%s: %s", class, e.text())
 	}
 }
 

@@ -337,6 +337,11 @@ func checkNotifications(t *testing.T, s schema) {
 			}
 		}
 	}
+	if limits, ok := s.params(noteLimits); ok {
+		s.fits(noteLimits, reflect.TypeOf(limitsParams{}), limits)
+	} else {
+		t.Errorf("the server sends no %s any more", noteLimits)
+	}
 	started, _ := s.params("item/started")
 	item := s.member(started, "item")[0]
 	has := func(member string, words ...string) {

@@ -151,6 +151,10 @@ func (r *runtime) handle(w wire.Frame) {
 
 // route finds the owner of a frame. It never falls back to the root.
 func (r *runtime) route(f frame) {
+	if f.method == noteLimits && f.id == "" {
+		r.rateLimits(f)
+		return
+	}
 	if f.id == "" && !ofInterest[f.method] {
 		r.diagnose(provider.Ignored, f.method, "")
 		return

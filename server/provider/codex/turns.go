@@ -41,7 +41,8 @@ type userText struct {
 // turnState is the part of the runtime that knows the root's provider turns.
 type turnState struct {
 	lastKey  int
-	boundary bool // the last root turn was canceled: the server may start none by itself
+	boundary bool   // the last root turn was canceled: the server may start none by itself
+	limit    string // of the account, as it was told last: "" if none is reached
 }
 
 func newTurnState() turnState { return turnState{} }
