@@ -83,6 +83,16 @@ func (s *stop) hear(t provider.CancelTarget, state agent.TargetState) {
 	s.heard(agent.Evidence{SessionID: t.Session, TurnID: t.Turn, State: state})
 }
 
+// await counts a target as open until what it returns is called, and says then how it
+// ended. One that ignores the stop may still end by itself.
+func (s *stop) await(t provider.CancelTarget, ended agent.TargetState) func() {
+	s.open++
+	return func() {
+		s.hear(t, ended)
+		s.confirmed()
+	}
+}
+
 // stopRoot stops the running provider turn; one that has ended needs nothing.
 func (r *runtime) stopRoot(t provider.CancelTarget, s *stop) {
 	pl := r.playOf(t.Turn)
@@ -91,15 +101,11 @@ func (r *runtime) stopRoot(t provider.CancelTarget, s *stop) {
 		return
 	}
 	if pl.script.IgnoresCancel {
-		s.open++ // never confirmed
+		pl.provider.waiters = append(pl.provider.waiters, s.await(t, agent.TargetAlreadyTerminal))
 		return
 	}
 	pt := pl.provider
-	s.open++
-	pt.waiters = append(pt.waiters, func() {
-		s.hear(t, agent.TargetCanceled)
-		s.confirmed()
-	})
+	pt.waiters = append(pt.waiters, s.await(t, agent.TargetCanceled))
 	if pt.stopping {
 		return
 	}
@@ -107,7 +113,11 @@ func (r *runtime) stopRoot(t provider.CancelTarget, s *stop) {
 	for _, p := range pt.players {
 		p.halt()
 	}
-	r.timer(r.adapter.scaled(ackAfter), func() { s.hear(t, agent.TargetAcknowledged) })
+	r.timer(r.adapter.scaled(ackAfter), func() {
+		if !pt.ended {
+			s.hear(t, agent.TargetAcknowledged)
+		}
+	})
 	r.timer(r.adapter.scaled(stopAfter), func() {
 		pt.outcome, pt.err, pt.reserved = agent.OutcomeInterrupted, nil, nil
 		r.endProviderTurn(pl, pt)
@@ -122,20 +132,20 @@ func (r *runtime) stopChild(t provider.CancelTarget, s *stop) {
 		s.hear(t, agent.TargetAlreadyTerminal)
 		return
 	case p.play.script.IgnoresCancel || p.kind.IgnoresCancel:
-		s.open++
+		p.waiters = append(p.waiters, s.await(t, agent.TargetAlreadyTerminal))
 		return
 	}
-	s.open++
-	p.waiters = append(p.waiters, func() {
-		s.hear(t, agent.TargetCanceled)
-		s.confirmed()
-	})
+	p.waiters = append(p.waiters, s.await(t, agent.TargetCanceled))
 	if p.canceling {
 		return
 	}
 	p.canceling = true
 	p.halt()
-	r.timer(r.adapter.scaled(ackAfter), func() { s.hear(t, agent.TargetAcknowledged) })
+	r.timer(r.adapter.scaled(ackAfter), func() {
+		if !p.ended {
+			s.hear(t, agent.TargetAcknowledged)
+		}
+	})
 	r.timer(r.adapter.scaled(stopAfter), func() { p.finish(agent.OutcomeInterrupted, nil) })
 }
 

@@ -159,6 +159,11 @@ func (p *player) finish(outcome agent.Outcome, err *agent.Error) {
 			p.held = append(p.held, p.tellParent) // its parent learns of both at once
 		}
 	}
+	p.tellStops()
+}
+
+// tellStops lets the stops go on that wait for the agent's end.
+func (p *player) tellStops() {
 	for _, w := range p.waiters {
 		w()
 	}

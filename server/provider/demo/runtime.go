@@ -230,6 +230,7 @@ func (r *runtime) Forget(_ context.Context, sessions []agent.SessionID) {
 				p.halt()
 				p.ended = true
 				p.tellParent()
+				p.tellStops()
 			}
 		}
 	}

@@ -308,3 +308,63 @@ func TestUnknownScenarioIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// A stop does not wait for an agent that is deleted meanwhile, whether or not it would
+// have heeded the stop, and hears nothing of it afterwards.
+func TestDeletedAgentDoesNotHoldAStop(t *testing.T) {
+	for _, scenario := range []string{"three-reviewers", "never-cancels"} {
+		t.Run(scenario, func(t *testing.T) {
+			play(t, scenario, func(t *testing.T, s *stage) {
+				v := s.AwaitFor(t, time.Minute, "two agents", func(v providertest.View) bool { return v.LiveChildren() == 2 })
+				one := v.Children()[0]
+				c := s.PrepareCancel(one.LatestTurn.ID)
+				stopped := make(chan error, 1)
+				began := time.Now()
+				go func() {
+					ctx, done := contextFor(t, 15*time.Second)
+					defer done()
+					stopped <- s.rt.Cancel(ctx, c, s.Heard)
+				}()
+				time.Sleep(50 * time.Millisecond)
+				s.rt.Forget(t.Context(), s.Delete(one.ID))
+				if err := <-stopped; err != nil || time.Since(began) != 50*time.Millisecond {
+					t.Errorf("after %v the stop ended with %v", time.Since(began), err)
+				}
+				heard := len(s.Evidence())
+				time.Sleep(time.Second)
+				if len(s.Evidence()) != heard {
+					t.Errorf("heard afterwards: %v", s.Evidence()[heard:])
+				}
+			})
+		})
+	}
+}
+
+// An agent that ignores a stop and ends by itself has not been stopped.
+func TestAgentThatIgnoresAStopMayEndByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := parse(t, "stubborn", "root\n  spawn one\n  join\nagent one\n  ignores cancel\n  say [one] hi\n  wait 5s\n")
+		s := &stage{Sink: providertest.NewSink(t, agent.Session{Provider: demo.Name, Scenario: "stubborn"}), t: t}
+		var err error
+		if s.rt, err = demo.New(demo.Options{Speed: 1, Scripts: []*demo.Script{script}}).Open(t.Context(), s.OpenParams(), s.Sink); err != nil {
+			t.Fatal(err)
+		}
+		s.in = s.Submit(s.Root, "Go.")
+		if err := s.rt.Start(t.Context(), s.in); err != nil {
+			t.Fatal(err)
+		}
+		v := s.AwaitFor(t, time.Minute, "its agent", func(v providertest.View) bool { return v.LiveChildren() == 1 })
+		one := v.Children()[0].LatestTurn.ID
+		c := s.PrepareCancel(one)
+		ctx, done := contextFor(t, 15*time.Second)
+		defer done()
+		if err := s.rt.Cancel(ctx, c, s.Heard); err != nil || s.EvidenceOf(one) != agent.TargetAlreadyTerminal {
+			t.Errorf("the stop ended with %v, evidence %q", err, s.EvidenceOf(one))
+		}
+		s.CompleteCancel(c, s.Evidence())
+		s.outcome(s.settles(), agent.OutcomeCompleted)
+		if err := s.rt.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
