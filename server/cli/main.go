@@ -8,11 +8,11 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/turnkeeper/turnkeeper/server/config"
+	"github.com/turnkeeper/turnkeeper/server/daemon"
 )
 
 // Exit codes.
@@ -41,10 +41,10 @@ type app struct {
 	flags    map[string]string // those given, by name, that config reads
 }
 
-// Main runs the command line and returns its exit code. SIGINT and SIGTERM end what runs;
-// a second one ends the process at once.
+// Main runs the command line and returns its exit code. The signals of
+// daemon.EndSignals end what runs; a second one ends the process at once.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), daemon.EndSignals()...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // gives the second signal back to the system
 	a := &app{in: in, out: out, err: errOut, env: os.LookupEnv}

@@ -75,17 +75,21 @@ func (d *Daemon) assemble(ctx context.Context, log *slog.Logger, token string, a
 }
 
 // end stops the worker, then every provider process, then closes the database: each may
-// still need what comes after it here.
+// still need what comes after it here. Each has a bound of its own, so that a slow worker
+// takes no time from the providers' processes.
 func (p *parts) end(log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopRuntimes)
-	defer cancel()
+	bounded := func(bound time.Duration, end func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		defer cancel()
+		return end(ctx)
+	}
 	var problems []error
 	for _, step := range []struct {
 		name string
 		end  func() error
 	}{
-		{"worker", func() error { return p.commands.Close(ctx) }},
-		{"providers", func() error { return p.live.Close(ctx) }},
+		{"worker", func() error { return bounded(stopWorker, p.commands.Close) }},
+		{"providers", func() error { return bounded(stopRuntimes, p.live.Close) }},
 		{"database", p.store.Close},
 	} {
 		if err := step.end(); err != nil {

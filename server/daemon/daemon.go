@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/api"
@@ -44,8 +45,13 @@ type Daemon struct {
 const (
 	stopRequests = 3 * time.Second
 	stopSockets  = 2 * time.Second
+	stopWorker   = 5 * time.Second  // operations under way; what is cut off goes on at the next start
 	stopRuntimes = 12 * time.Second // provider processes: stdin, SIGTERM, SIGKILL
 )
+
+// EndSignals are the signals that end a daemon in order. The terminal's own end is one: an
+// agent must not outlive the window that it was started in.
+func EndSignals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} }
 
 // New checks what can be checked without touching anything.
 func New(o Options) (*Daemon, error) {
@@ -117,7 +123,7 @@ func (d *Daemon) run(ctx context.Context, log *slog.Logger, token string) (err e
 	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	defer func() { err = errors.Join(err, stopServing(server, p.api, served)) }()
+	defer func() { err = errors.Join(err, stopServing(server, p.api, served, log)) }()
 	d.firstWorkspace = p.firstWorkspace
 	if err := d.announce(l.Addr().String(), urlOf(l.Addr()), p.api, log); err != nil {
 		return err
@@ -154,8 +160,9 @@ func (d *Daemon) announce(address, url string, a *api.API, log *slog.Logger) err
 }
 
 // stopServing accepts nothing new, lets requests finish, and closes sockets with
-// "restart" so that clients come back by themselves.
-func stopServing(server *http.Server, a *api.API, served <-chan error) error {
+// "restart" so that clients come back by themselves. A peer that is still silent at the
+// bound is cut off: that is how a stop goes, and no failure of it.
+func stopServing(server *http.Server, a *api.API, served <-chan error, log *slog.Logger) error {
 	sockets, cancel := context.WithTimeout(context.Background(), stopSockets)
 	defer cancel()
 	requests, cancelRequests := context.WithTimeout(context.Background(), stopRequests)
@@ -164,7 +171,8 @@ func stopServing(server *http.Server, a *api.API, served <-chan error) error {
 	go func() { closing <- a.Close(sockets) }() // beside Shutdown, which does not know of sockets
 	err := errors.Join(server.Shutdown(requests), <-closing)
 	if err != nil {
-		err = errors.Join(err, server.Close())
+		log.Info("peers that did not end were cut off", "reason", err)
+		err = server.Close()
 	}
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)

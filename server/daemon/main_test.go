@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -42,7 +41,7 @@ func TestMain(m *testing.M) {
 // playDaemon runs the daemon of the environment, prints its listener file's content once
 // it is ready, and its error if it does not start.
 func playDaemon() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), EndSignals()...)
 	defer stop()
 	c, err := config.Load(config.Input{Env: os.LookupEnv})
 	if err != nil {
