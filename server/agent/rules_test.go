@@ -171,7 +171,7 @@ func TestPlaceMessage(t *testing.T) {
 }
 
 func TestCheckAnswer(t *testing.T) {
-	approval := agent.Interaction{Kind: agent.InteractionApproval, Options: []agent.Option{{ID: "yes"}, {ID: "no"}}}
+	approval := agent.Interaction{Kind: agent.InteractionApproval, Options: []agent.Option{{ID: "yes", Role: agent.RoleAllow}, {ID: "no", Role: agent.RoleDeny}}}
 	question := agent.Interaction{Kind: agent.InteractionQuestion}
 	for _, tt := range []struct {
 		name string
@@ -183,6 +183,8 @@ func TestCheckAnswer(t *testing.T) {
 		{"not offered", approval, agent.Response{OptionID: "maybe"}, false},
 		{"nothing", question, agent.Response{}, false},
 		{"words to an approval", approval, agent.Response{Text: "sure"}, false},
+		{"by what it does", approval, agent.Response{Action: "decline"}, true},
+		{"an action that no option does", agent.Interaction{Kind: agent.InteractionApproval}, agent.Response{Action: "accept"}, false},
 		{"words to a question", question, agent.Response{Text: "the second one"}, true},
 		{"answers by id", question, agent.Response{Answers: map[string]string{"q1": "a"}}, true},
 	} {
@@ -191,6 +193,23 @@ func TestCheckAnswer(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+func TestChosen(t *testing.T) {
+	ask := agent.Interaction{Options: []agent.Option{
+		{ID: "always", Role: agent.RoleAllowAlways}, {ID: "once", Role: agent.RoleAllow}, {ID: "no", Role: agent.RoleDeny}, {ID: "stop", Role: agent.RoleAbort}}}
+	for r, want := range map[string]string{"accept": "once", "decline": "no", "cancel": "stop", "": ""} {
+		if got := ask.Chosen(agent.Response{Action: r}); got != want {
+			t.Errorf("%q chooses %q, want %q", r, got, want)
+		}
+	}
+	ask.Options = ask.Options[:3]
+	if got := ask.Chosen(agent.Response{Action: "cancel"}); got != "no" {
+		t.Errorf("without a way to stop, cancel chooses %q", got)
+	}
+	if got := ask.Chosen(agent.Response{OptionID: "always", Action: "decline"}); got != "always" {
+		t.Errorf("a named option is %q", got)
 	}
 }
 

@@ -90,10 +90,27 @@ func CheckAnswer(i Interaction, r Response) error {
 	if r.Text == "" && r.Action == "" && len(r.Answers) == 0 {
 		return Errorf(CodeInvalidAnswer, "an answer needs an optionId, answers, a text or an action")
 	}
-	if i.Kind == InteractionApproval && r.Action == "" {
+	if i.Kind == InteractionApproval && i.Chosen(r) == "" {
 		return Errorf(CodeInvalidAnswer, "choose one of the options offered")
 	}
 	return nil
+}
+
+// Chosen is the option that an answer takes: the one it names, or the first whose role
+// does what its action says. "" if it takes none.
+func (i *Interaction) Chosen(r Response) string {
+	if r.OptionID != "" {
+		return r.OptionID
+	}
+	roles := map[string][]string{"accept": {RoleAllow}, "decline": {RoleDeny, RoleAbort}, "cancel": {RoleAbort, RoleDeny}}
+	for _, role := range roles[r.Action] {
+		for _, o := range i.Options {
+			if o.Role == role {
+				return o.ID
+			}
+		}
+	}
+	return ""
 }
 
 // Claimed is an open operation that a worker holds the lease of, with all it needs to

@@ -11,6 +11,7 @@ type asked struct {
 	player  *player
 	request agent.RequestID
 	step    Ask
+	asked   agent.Interaction
 	timer   *timer // of the withdrawal
 }
 
@@ -26,6 +27,7 @@ func (s Ask) play(p *player) bool {
 	if p.pt != nil {
 		i.ProviderTurnID = string(p.pt.key)
 	}
+	a.asked = i
 	if applied := p.report(agent.InteractionAsked{Interaction: i}); applied.Verdict == agent.VerdictRefused {
 		return true // nobody can answer: the agent is told no, and goes on
 	}
@@ -42,8 +44,9 @@ func (a *asked) answer(r agent.Response) {
 	delete(p.rt.asks, a.request)
 	a.forget()
 	p.report(agent.InteractionEnded{Session: p.session, Turn: p.turn, Request: a.request, Step: agent.AskDelivered})
+	chosen := a.asked.Chosen(r)
 	for _, c := range a.step.Choices {
-		if c.Option.ID == r.OptionID {
+		if c.Option.ID == chosen {
 			p.push(c.Steps)
 			if c.Option.Role == agent.RoleAbort && len(c.Steps) == 0 {
 				p.push([]Step{End{Outcome: agent.OutcomeInterrupted}})
