@@ -1,5 +1,5 @@
 -- name: MaxMessageKey :one
-SELECT CAST(max(coalesce((SELECT max(x.pk) FROM messages x), 0), coalesce((SELECT m.message_key FROM meta m), 0)) AS INTEGER) AS pk;
+SELECT CAST(max(coalesce((SELECT max(x.pk) FROM messages x), 0), coalesce((SELECT message_key FROM meta), 0)) AS INTEGER) AS pk;
 
 -- name: MessageByID :one
 SELECT * FROM messages WHERE id = @id;
@@ -19,23 +19,26 @@ UPDATE messages SET status = @status, body = @body, call_id = @call_id, name = @
 WHERE pk = @pk;
 
 -- name: InsertChunk :exec
-INSERT INTO message_chunks (message, start, text) VALUES (@message, @start, @text);
+INSERT INTO message_chunks (pk, text) VALUES (@pk, @text);
 
 -- name: Chunks :many
-SELECT start, text FROM message_chunks WHERE message = @message ORDER BY start;
+SELECT text FROM message_chunks WHERE pk >= CAST(@first AS INTEGER) AND pk < CAST(@below AS INTEGER) ORDER BY pk;
 
 -- name: LastChunk :one
-SELECT start, text FROM message_chunks WHERE message = @message ORDER BY start DESC LIMIT 1;
+SELECT * FROM message_chunks WHERE pk >= CAST(@first AS INTEGER) AND pk < CAST(@below AS INTEGER) ORDER BY pk DESC LIMIT 1;
 
 -- name: ChunksOf :many
-SELECT message, start, text FROM message_chunks
-WHERE message IN (SELECT value FROM json_each(CAST(@keys AS TEXT))) ORDER BY message, start;
+SELECT c.* FROM json_each(CAST(@keys AS TEXT)) j
+CROSS JOIN message_chunks c ON c.pk >= j.value * 4294967296 AND c.pk < (j.value + 1) * 4294967296
+ORDER BY c.pk;
 
 -- name: DeleteChunks :exec
-DELETE FROM message_chunks WHERE message = @message;
+DELETE FROM message_chunks WHERE pk >= CAST(@first AS INTEGER) AND pk < CAST(@below AS INTEGER);
 
 -- name: DeleteChunksOf :exec
-DELETE FROM message_chunks WHERE message IN (SELECT value FROM json_each(CAST(@keys AS TEXT)));
+DELETE FROM message_chunks WHERE pk IN (
+    SELECT c.pk FROM json_each(CAST(@keys AS TEXT)) j
+    CROSS JOIN message_chunks c ON c.pk >= j.value * 4294967296 AND c.pk < (j.value + 1) * 4294967296);
 
 -- name: OpenMessagesOf :many
 SELECT * FROM messages
@@ -45,7 +48,8 @@ WHERE turn IN (SELECT value FROM json_each(CAST(@turns AS TEXT))) AND status IN 
 -- What streamed becomes the body, and nothing can be added any more.
 UPDATE messages SET
     body = body || coalesce((SELECT group_concat(k.text, '') FROM (
-        SELECT c.text FROM message_chunks c WHERE c.message = messages.pk ORDER BY c.start) k), ''),
+        SELECT c.text FROM message_chunks c
+        WHERE c.pk >= messages.pk * 4294967296 AND c.pk < (messages.pk + 1) * 4294967296 ORDER BY c.pk) k), ''),
     status = CASE status WHEN 'pending' THEN 'undelivered' ELSE 'interrupted' END,
     updated_at = @updated_at
 WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT)));
@@ -63,8 +67,9 @@ SELECT EXISTS (SELECT 1 FROM messages WHERE session = @session AND seq < CAST(@s
 SELECT EXISTS (SELECT 1 FROM messages WHERE session = @session AND seq > CAST(@seq AS INTEGER)) AS found;
 
 -- name: DeleteChunksOfSessions :exec
-DELETE FROM message_chunks WHERE message IN (
-    SELECT m.pk FROM messages m WHERE m.session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT))));
+DELETE FROM message_chunks WHERE pk IN (
+    SELECT c.pk FROM json_each(CAST(@sessions AS TEXT)) j CROSS JOIN messages m ON m.session = j.value
+    CROSS JOIN message_chunks c ON c.pk >= m.pk * 4294967296 AND c.pk < (m.pk + 1) * 4294967296);
 
 -- name: DeleteMessages :exec
 DELETE FROM messages WHERE session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT)));

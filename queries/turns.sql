@@ -3,7 +3,7 @@
 -- the price of running it.
 
 -- name: MaxTurnKey :one
-SELECT CAST(max(coalesce((SELECT max(t.pk) FROM turns t), 0), coalesce((SELECT m.turn_key FROM meta m), 0)) AS INTEGER) AS pk;
+SELECT CAST(max(coalesce((SELECT max(t.pk) FROM turns t), 0), coalesce((SELECT turn_key FROM meta), 0)) AS INTEGER) AS pk;
 
 -- name: TurnByID :one
 SELECT * FROM turns WHERE id = @id;

@@ -87,6 +87,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteMessagesStmt, err = db.PrepareContext(ctx, deleteMessages); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteMessages: %w", err)
 	}
+	if q.deleteProcessesStmt, err = db.PrepareContext(ctx, deleteProcesses); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteProcesses: %w", err)
+	}
 	if q.deleteProviderTurnsStmt, err = db.PrepareContext(ctx, deleteProviderTurns); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteProviderTurns: %w", err)
 	}
@@ -101,6 +104,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.endOpenMessagesStmt, err = db.PrepareContext(ctx, endOpenMessages); err != nil {
 		return nil, fmt.Errorf("error preparing query EndOpenMessages: %w", err)
+	}
+	if q.endProcessStmt, err = db.PrepareContext(ctx, endProcess); err != nil {
+		return nil, fmt.Errorf("error preparing query EndProcess: %w", err)
 	}
 	if q.epochStmt, err = db.PrepareContext(ctx, epoch); err != nil {
 		return nil, fmt.Errorf("error preparing query Epoch: %w", err)
@@ -149,6 +155,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.insertOperationStmt, err = db.PrepareContext(ctx, insertOperation); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertOperation: %w", err)
+	}
+	if q.insertProcessStmt, err = db.PrepareContext(ctx, insertProcess); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertProcess: %w", err)
 	}
 	if q.insertProviderTurnStmt, err = db.PrepareContext(ctx, insertProviderTurn); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertProviderTurn: %w", err)
@@ -255,6 +264,15 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.operationByIDStmt, err = db.PrepareContext(ctx, operationByID); err != nil {
 		return nil, fmt.Errorf("error preparing query OperationByID: %w", err)
 	}
+	if q.processStmt, err = db.PrepareContext(ctx, process); err != nil {
+		return nil, fmt.Errorf("error preparing query Process: %w", err)
+	}
+	if q.processesOfSessionStmt, err = db.PrepareContext(ctx, processesOfSession); err != nil {
+		return nil, fmt.Errorf("error preparing query ProcessesOfSession: %w", err)
+	}
+	if q.processesOfTreeStmt, err = db.PrepareContext(ctx, processesOfTree); err != nil {
+		return nil, fmt.Errorf("error preparing query ProcessesOfTree: %w", err)
+	}
 	if q.providerTurnStmt, err = db.PrepareContext(ctx, providerTurn); err != nil {
 		return nil, fmt.Errorf("error preparing query ProviderTurn: %w", err)
 	}
@@ -279,11 +297,17 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.rootsOfWorkspaceStmt, err = db.PrepareContext(ctx, rootsOfWorkspace); err != nil {
 		return nil, fmt.Errorf("error preparing query RootsOfWorkspace: %w", err)
 	}
+	if q.rootsWithProcessesStmt, err = db.PrepareContext(ctx, rootsWithProcesses); err != nil {
+		return nil, fmt.Errorf("error preparing query RootsWithProcesses: %w", err)
+	}
 	if q.rowsBelowChildStmt, err = db.PrepareContext(ctx, rowsBelowChild); err != nil {
 		return nil, fmt.Errorf("error preparing query RowsBelowChild: %w", err)
 	}
 	if q.rowsOfTreeStmt, err = db.PrepareContext(ctx, rowsOfTree); err != nil {
 		return nil, fmt.Errorf("error preparing query RowsOfTree: %w", err)
+	}
+	if q.runningProcessesStmt, err = db.PrepareContext(ctx, runningProcesses); err != nil {
+		return nil, fmt.Errorf("error preparing query RunningProcesses: %w", err)
 	}
 	if q.searchTextStmt, err = db.PrepareContext(ctx, searchText); err != nil {
 		return nil, fmt.Errorf("error preparing query SearchText: %w", err)
@@ -494,6 +518,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteMessagesStmt: %w", cerr)
 		}
 	}
+	if q.deleteProcessesStmt != nil {
+		if cerr := q.deleteProcessesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteProcessesStmt: %w", cerr)
+		}
+	}
 	if q.deleteProviderTurnsStmt != nil {
 		if cerr := q.deleteProviderTurnsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteProviderTurnsStmt: %w", cerr)
@@ -517,6 +546,11 @@ func (q *Queries) Close() error {
 	if q.endOpenMessagesStmt != nil {
 		if cerr := q.endOpenMessagesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing endOpenMessagesStmt: %w", cerr)
+		}
+	}
+	if q.endProcessStmt != nil {
+		if cerr := q.endProcessStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing endProcessStmt: %w", cerr)
 		}
 	}
 	if q.epochStmt != nil {
@@ -597,6 +631,11 @@ func (q *Queries) Close() error {
 	if q.insertOperationStmt != nil {
 		if cerr := q.insertOperationStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertOperationStmt: %w", cerr)
+		}
+	}
+	if q.insertProcessStmt != nil {
+		if cerr := q.insertProcessStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertProcessStmt: %w", cerr)
 		}
 	}
 	if q.insertProviderTurnStmt != nil {
@@ -774,6 +813,21 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing operationByIDStmt: %w", cerr)
 		}
 	}
+	if q.processStmt != nil {
+		if cerr := q.processStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing processStmt: %w", cerr)
+		}
+	}
+	if q.processesOfSessionStmt != nil {
+		if cerr := q.processesOfSessionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing processesOfSessionStmt: %w", cerr)
+		}
+	}
+	if q.processesOfTreeStmt != nil {
+		if cerr := q.processesOfTreeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing processesOfTreeStmt: %w", cerr)
+		}
+	}
 	if q.providerTurnStmt != nil {
 		if cerr := q.providerTurnStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing providerTurnStmt: %w", cerr)
@@ -814,6 +868,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing rootsOfWorkspaceStmt: %w", cerr)
 		}
 	}
+	if q.rootsWithProcessesStmt != nil {
+		if cerr := q.rootsWithProcessesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing rootsWithProcessesStmt: %w", cerr)
+		}
+	}
 	if q.rowsBelowChildStmt != nil {
 		if cerr := q.rowsBelowChildStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing rowsBelowChildStmt: %w", cerr)
@@ -822,6 +881,11 @@ func (q *Queries) Close() error {
 	if q.rowsOfTreeStmt != nil {
 		if cerr := q.rowsOfTreeStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing rowsOfTreeStmt: %w", cerr)
+		}
+	}
+	if q.runningProcessesStmt != nil {
+		if cerr := q.runningProcessesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing runningProcessesStmt: %w", cerr)
 		}
 	}
 	if q.searchTextStmt != nil {
@@ -1049,11 +1113,13 @@ type Queries struct {
 	deleteChunksOfSessionsStmt *sql.Stmt
 	deleteInteractionsStmt     *sql.Stmt
 	deleteMessagesStmt         *sql.Stmt
+	deleteProcessesStmt        *sql.Stmt
 	deleteProviderTurnsStmt    *sql.Stmt
 	deleteTurnsStmt            *sql.Stmt
 	describeSessionStmt        *sql.Stmt
 	dueOperationsStmt          *sql.Stmt
 	endOpenMessagesStmt        *sql.Stmt
+	endProcessStmt             *sql.Stmt
 	epochStmt                  *sql.Stmt
 	eventsBetweenStmt          *sql.Stmt
 	failOperationsOfStmt       *sql.Stmt
@@ -1070,6 +1136,7 @@ type Queries struct {
 	insertInteractionStmt      *sql.Stmt
 	insertMessageStmt          *sql.Stmt
 	insertOperationStmt        *sql.Stmt
+	insertProcessStmt          *sql.Stmt
 	insertProviderTurnStmt     *sql.Stmt
 	insertSessionStmt          *sql.Stmt
 	insertTargetsStmt          *sql.Stmt
@@ -1105,6 +1172,9 @@ type Queries struct {
 	openInteractionsOfStmt     *sql.Stmt
 	openMessagesOfStmt         *sql.Stmt
 	operationByIDStmt          *sql.Stmt
+	processStmt                *sql.Stmt
+	processesOfSessionStmt     *sql.Stmt
+	processesOfTreeStmt        *sql.Stmt
 	providerTurnStmt           *sql.Stmt
 	providerTurnsOfSessionStmt *sql.Stmt
 	putSearchStmt              *sql.Stmt
@@ -1113,8 +1183,10 @@ type Queries struct {
 	requeueOperationsStmt      *sql.Stmt
 	reservationStmt            *sql.Stmt
 	rootsOfWorkspaceStmt       *sql.Stmt
+	rootsWithProcessesStmt     *sql.Stmt
 	rowsBelowChildStmt         *sql.Stmt
 	rowsOfTreeStmt             *sql.Stmt
+	runningProcessesStmt       *sql.Stmt
 	searchTextStmt             *sql.Stmt
 	sessionByIDStmt            *sql.Stmt
 	sessionByPKStmt            *sql.Stmt
@@ -1175,11 +1247,13 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteChunksOfSessionsStmt: q.deleteChunksOfSessionsStmt,
 		deleteInteractionsStmt:     q.deleteInteractionsStmt,
 		deleteMessagesStmt:         q.deleteMessagesStmt,
+		deleteProcessesStmt:        q.deleteProcessesStmt,
 		deleteProviderTurnsStmt:    q.deleteProviderTurnsStmt,
 		deleteTurnsStmt:            q.deleteTurnsStmt,
 		describeSessionStmt:        q.describeSessionStmt,
 		dueOperationsStmt:          q.dueOperationsStmt,
 		endOpenMessagesStmt:        q.endOpenMessagesStmt,
+		endProcessStmt:             q.endProcessStmt,
 		epochStmt:                  q.epochStmt,
 		eventsBetweenStmt:          q.eventsBetweenStmt,
 		failOperationsOfStmt:       q.failOperationsOfStmt,
@@ -1196,6 +1270,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertInteractionStmt:      q.insertInteractionStmt,
 		insertMessageStmt:          q.insertMessageStmt,
 		insertOperationStmt:        q.insertOperationStmt,
+		insertProcessStmt:          q.insertProcessStmt,
 		insertProviderTurnStmt:     q.insertProviderTurnStmt,
 		insertSessionStmt:          q.insertSessionStmt,
 		insertTargetsStmt:          q.insertTargetsStmt,
@@ -1231,6 +1306,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		openInteractionsOfStmt:     q.openInteractionsOfStmt,
 		openMessagesOfStmt:         q.openMessagesOfStmt,
 		operationByIDStmt:          q.operationByIDStmt,
+		processStmt:                q.processStmt,
+		processesOfSessionStmt:     q.processesOfSessionStmt,
+		processesOfTreeStmt:        q.processesOfTreeStmt,
 		providerTurnStmt:           q.providerTurnStmt,
 		providerTurnsOfSessionStmt: q.providerTurnsOfSessionStmt,
 		putSearchStmt:              q.putSearchStmt,
@@ -1239,8 +1317,10 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		requeueOperationsStmt:      q.requeueOperationsStmt,
 		reservationStmt:            q.reservationStmt,
 		rootsOfWorkspaceStmt:       q.rootsOfWorkspaceStmt,
+		rootsWithProcessesStmt:     q.rootsWithProcessesStmt,
 		rowsBelowChildStmt:         q.rowsBelowChildStmt,
 		rowsOfTreeStmt:             q.rowsOfTreeStmt,
+		runningProcessesStmt:       q.runningProcessesStmt,
 		searchTextStmt:             q.searchTextStmt,
 		sessionByIDStmt:            q.sessionByIDStmt,
 		sessionByPKStmt:            q.sessionByPKStmt,

@@ -12,27 +12,27 @@ import (
 )
 
 const chunks = `-- name: Chunks :many
-SELECT start, text FROM message_chunks WHERE message = ?1 ORDER BY start
+SELECT text FROM message_chunks WHERE pk >= CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) ORDER BY pk
 `
 
-type ChunksRow struct {
-	Start int64
-	Text  string
+type ChunksParams struct {
+	First int64
+	Below int64
 }
 
-func (q *Queries) Chunks(ctx context.Context, message int64) ([]ChunksRow, error) {
-	rows, err := q.query(ctx, q.chunksStmt, chunks, message)
+func (q *Queries) Chunks(ctx context.Context, arg ChunksParams) ([]string, error) {
+	rows, err := q.query(ctx, q.chunksStmt, chunks, arg.First, arg.Below)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ChunksRow
+	var items []string
 	for rows.Next() {
-		var i ChunksRow
-		if err := rows.Scan(&i.Start, &i.Text); err != nil {
+		var text string
+		if err := rows.Scan(&text); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, text)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -44,8 +44,9 @@ func (q *Queries) Chunks(ctx context.Context, message int64) ([]ChunksRow, error
 }
 
 const chunksOf = `-- name: ChunksOf :many
-SELECT message, start, text FROM message_chunks
-WHERE message IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) ORDER BY message, start
+SELECT c.pk, c.text FROM json_each(CAST(?1 AS TEXT)) j
+CROSS JOIN message_chunks c ON c.pk >= j.value * 4294967296 AND c.pk < (j.value + 1) * 4294967296
+ORDER BY c.pk
 `
 
 func (q *Queries) ChunksOf(ctx context.Context, keys string) ([]MessageChunk, error) {
@@ -57,7 +58,7 @@ func (q *Queries) ChunksOf(ctx context.Context, keys string) ([]MessageChunk, er
 	var items []MessageChunk
 	for rows.Next() {
 		var i MessageChunk
-		if err := rows.Scan(&i.Message, &i.Start, &i.Text); err != nil {
+		if err := rows.Scan(&i.PK, &i.Text); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -72,16 +73,23 @@ func (q *Queries) ChunksOf(ctx context.Context, keys string) ([]MessageChunk, er
 }
 
 const deleteChunks = `-- name: DeleteChunks :exec
-DELETE FROM message_chunks WHERE message = ?1
+DELETE FROM message_chunks WHERE pk >= CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER)
 `
 
-func (q *Queries) DeleteChunks(ctx context.Context, message int64) error {
-	_, err := q.exec(ctx, q.deleteChunksStmt, deleteChunks, message)
+type DeleteChunksParams struct {
+	First int64
+	Below int64
+}
+
+func (q *Queries) DeleteChunks(ctx context.Context, arg DeleteChunksParams) error {
+	_, err := q.exec(ctx, q.deleteChunksStmt, deleteChunks, arg.First, arg.Below)
 	return err
 }
 
 const deleteChunksOf = `-- name: DeleteChunksOf :exec
-DELETE FROM message_chunks WHERE message IN (SELECT value FROM json_each(CAST(?1 AS TEXT)))
+DELETE FROM message_chunks WHERE pk IN (
+    SELECT c.pk FROM json_each(CAST(?1 AS TEXT)) j
+    CROSS JOIN message_chunks c ON c.pk >= j.value * 4294967296 AND c.pk < (j.value + 1) * 4294967296)
 `
 
 func (q *Queries) DeleteChunksOf(ctx context.Context, keys string) error {
@@ -90,8 +98,9 @@ func (q *Queries) DeleteChunksOf(ctx context.Context, keys string) error {
 }
 
 const deleteChunksOfSessions = `-- name: DeleteChunksOfSessions :exec
-DELETE FROM message_chunks WHERE message IN (
-    SELECT m.pk FROM messages m WHERE m.session IN (SELECT value FROM json_each(CAST(?1 AS TEXT))))
+DELETE FROM message_chunks WHERE pk IN (
+    SELECT c.pk FROM json_each(CAST(?1 AS TEXT)) j CROSS JOIN messages m ON m.session = j.value
+    CROSS JOIN message_chunks c ON c.pk >= m.pk * 4294967296 AND c.pk < (m.pk + 1) * 4294967296)
 `
 
 func (q *Queries) DeleteChunksOfSessions(ctx context.Context, sessions string) error {
@@ -111,7 +120,8 @@ func (q *Queries) DeleteMessages(ctx context.Context, sessions string) error {
 const endOpenMessages = `-- name: EndOpenMessages :exec
 UPDATE messages SET
     body = body || coalesce((SELECT group_concat(k.text, '') FROM (
-        SELECT c.text FROM message_chunks c WHERE c.message = messages.pk ORDER BY c.start) k), ''),
+        SELECT c.text FROM message_chunks c
+        WHERE c.pk >= messages.pk * 4294967296 AND c.pk < (messages.pk + 1) * 4294967296 ORDER BY c.pk) k), ''),
     status = CASE status WHEN 'pending' THEN 'undelivered' ELSE 'interrupted' END,
     updated_at = ?1
 WHERE pk IN (SELECT value FROM json_each(CAST(?2 AS TEXT)))
@@ -161,17 +171,16 @@ func (q *Queries) HasMessageBefore(ctx context.Context, arg HasMessageBeforePara
 }
 
 const insertChunk = `-- name: InsertChunk :exec
-INSERT INTO message_chunks (message, start, text) VALUES (?1, ?2, ?3)
+INSERT INTO message_chunks (pk, text) VALUES (?1, ?2)
 `
 
 type InsertChunkParams struct {
-	Message int64
-	Start   int64
-	Text    string
+	PK   int64
+	Text string
 }
 
 func (q *Queries) InsertChunk(ctx context.Context, arg InsertChunkParams) error {
-	_, err := q.exec(ctx, q.insertChunkStmt, insertChunk, arg.Message, arg.Start, arg.Text)
+	_, err := q.exec(ctx, q.insertChunkStmt, insertChunk, arg.PK, arg.Text)
 	return err
 }
 
@@ -236,23 +245,23 @@ func (q *Queries) InsertMessage(ctx context.Context, arg InsertMessageParams) er
 }
 
 const lastChunk = `-- name: LastChunk :one
-SELECT start, text FROM message_chunks WHERE message = ?1 ORDER BY start DESC LIMIT 1
+SELECT pk, text FROM message_chunks WHERE pk >= CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) ORDER BY pk DESC LIMIT 1
 `
 
-type LastChunkRow struct {
-	Start int64
-	Text  string
+type LastChunkParams struct {
+	First int64
+	Below int64
 }
 
-func (q *Queries) LastChunk(ctx context.Context, message int64) (LastChunkRow, error) {
-	row := q.queryRow(ctx, q.lastChunkStmt, lastChunk, message)
-	var i LastChunkRow
-	err := row.Scan(&i.Start, &i.Text)
+func (q *Queries) LastChunk(ctx context.Context, arg LastChunkParams) (MessageChunk, error) {
+	row := q.queryRow(ctx, q.lastChunkStmt, lastChunk, arg.First, arg.Below)
+	var i MessageChunk
+	err := row.Scan(&i.PK, &i.Text)
 	return i, err
 }
 
 const maxMessageKey = `-- name: MaxMessageKey :one
-SELECT CAST(max(coalesce((SELECT max(x.pk) FROM messages x), 0), coalesce((SELECT m.message_key FROM meta m), 0)) AS INTEGER) AS pk
+SELECT CAST(max(coalesce((SELECT max(x.pk) FROM messages x), 0), coalesce((SELECT message_key FROM meta), 0)) AS INTEGER) AS pk
 `
 
 func (q *Queries) MaxMessageKey(ctx context.Context) (int64, error) {

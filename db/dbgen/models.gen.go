@@ -75,9 +75,8 @@ type Message struct {
 }
 
 type MessageChunk struct {
-	Message int64
-	Start   int64
-	Text    string
+	PK   int64
+	Text string
 }
 
 type Operation struct {
@@ -112,6 +111,22 @@ type OperationTarget struct {
 	TurnID    agent.TurnID
 	State     agent.TargetState
 	Evidence  string
+}
+
+type Process struct {
+	PK        int64
+	ID        agent.ProcessID
+	Session   int64
+	SessionID agent.SessionID
+	Root      int64
+	TurnID    agent.TurnID
+	CallID    agent.CallID
+	Command   string
+	Cwd       string
+	Stoppable int64
+	CreatedAt int64
+	UpdatedAt int64
+	EndedAt   int64
 }
 
 type ProviderTurn struct {

@@ -398,7 +398,7 @@ func (q *Queries) LiveRootTurns(ctx context.Context) ([]LiveRootTurnsRow, error)
 
 const maxTurnKey = `-- name: MaxTurnKey :one
 
-SELECT CAST(max(coalesce((SELECT max(t.pk) FROM turns t), 0), coalesce((SELECT m.turn_key FROM meta m), 0)) AS INTEGER) AS pk
+SELECT CAST(max(coalesce((SELECT max(t.pk) FROM turns t), 0), coalesce((SELECT turn_key FROM meta), 0)) AS INTEGER) AS pk
 `
 
 // Parameters that meet an index are CAST: where somebody has run ANALYZE, SQLite would else

@@ -297,12 +297,12 @@ BEGIN
     SELECT RAISE(ABORT, 'messages_of_deleted_session');
 END;
 
+-- What streamed after the body. pk is message * 2^32 + the offset in bytes of UTF-8 from the
+-- message's start: a table with an integer key grows at its end without moving rows about.
 CREATE TABLE message_chunks (
-    message INTEGER NOT NULL,
-    start   INTEGER NOT NULL, -- offset in bytes of UTF-8 from the message's start
-    text    TEXT    NOT NULL,
-    PRIMARY KEY (message, start)
-) STRICT, WITHOUT ROWID;
+    pk   INTEGER PRIMARY KEY,
+    text TEXT    NOT NULL
+) STRICT;
 
 CREATE TABLE interactions (
     pk               INTEGER PRIMARY KEY,

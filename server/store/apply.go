@@ -60,6 +60,8 @@ func (t *tx) apply(f agent.Fact) (agent.Applied, error) {
 		return t.putMessage(owner, f.Message)
 	case agent.TextAppended:
 		return t.appendText(owner, f)
+	case agent.ProcessSeen:
+		return t.seeProcess(owner, f.Process)
 	}
 	return t.applyToTurn(owner, f)
 }

@@ -12,11 +12,11 @@ import (
 // inside a commit is what makes the slowest commits slow.
 const (
 	// checkpointEvery is after how many writes and events the log is copied.
-	checkpointEvery = 1024
+	checkpointEvery = 1536
 	// logBound is the size of the log at which the writer itself, between two
 	// transactions, finishes the copy and lets the log start over. Under a steady load the
 	// copy beside it is always a few frames behind, and the log would never start over.
-	logBound = 8 << 20
+	logBound = 12 << 20
 	pageSize = 4096
 	// trimEvery is after how many events the outbox is trimmed, trimBatch how much of it
 	// one transaction removes.

@@ -173,6 +173,7 @@ func (t *tx) removeRows(i *ident, list string) error {
 		func() error { return t.q.DeleteChunksOfSessions(bg, list) },
 		func() error { return t.q.DeleteMessages(bg, list) },
 		func() error { return t.q.DeleteInteractions(bg, list) },
+		func() error { return t.q.DeleteProcesses(bg, list) },
 		func() error { return t.q.DeleteProviderTurns(bg, list) },
 		func() error { return t.q.DeleteTurns(bg, list) },
 		func() error {

@@ -19,6 +19,10 @@ type stream struct {
 	size       int64 // bytes so far
 }
 
+// chunkKey is where a message's text at an offset is stored; the text of one message lies
+// between its key at 0 and the next message's.
+func chunkKey(message, offset int64) int64 { return message<<32 | offset }
+
 func (t *tx) emitMessage(kind agent.EventKind, owner *ident, r *dbgen.Message) int64 {
 	return t.emit(pendingEvent{kind: kind, session: owner, turnID: r.TurnID, entity: messageOf(r, "")})
 }
@@ -136,7 +140,7 @@ func (t *tx) mergeMessage(owner *ident, row *dbgen.Message, m agent.Message) (bo
 		return false, nil
 	}
 	if compacts {
-		if err := t.q.DeleteChunks(bg, row.PK); err != nil {
+		if err := t.q.DeleteChunks(bg, dbgen.DeleteChunksParams{First: chunkKey(row.PK, 0), Below: chunkKey(row.PK+1, 0)}); err != nil {
 			return false, fmt.Errorf("compact %s: %w", row.ID, err)
 		}
 		streamed = ""
@@ -154,13 +158,13 @@ func (t *tx) streamed(pk int64, status agent.MessageStatus) (string, error) {
 	if status.Ended() {
 		return "", nil
 	}
-	chunks, err := t.q.Chunks(bg, pk)
+	chunks, err := t.q.Chunks(bg, dbgen.ChunksParams{First: chunkKey(pk, 0), Below: chunkKey(pk+1, 0)})
 	if err != nil {
 		return "", fmt.Errorf("chunks: %w", err)
 	}
 	var b strings.Builder
 	for _, c := range chunks {
-		b.WriteString(c.Text)
+		b.WriteString(c)
 	}
 	return b.String(), nil
 }
@@ -197,7 +201,7 @@ func (t *tx) appendText(owner *ident, f agent.TextAppended) (agent.Applied, erro
 		return out, nil
 	}
 	text := f.Text[st.size-f.Offset:]
-	if err := t.q.InsertChunk(bg, dbgen.InsertChunkParams{Message: st.pk, Start: st.size, Text: text}); err != nil {
+	if err := t.q.InsertChunk(bg, dbgen.InsertChunkParams{PK: chunkKey(st.pk, st.size), Text: text}); err != nil {
 		return out, fmt.Errorf("text of %s: %w", f.Message, err)
 	}
 	st.size += int64(len(text))
@@ -220,10 +224,10 @@ func (t *tx) stream(f agent.TextAppended) (*stream, agent.Code, error) {
 			return nil, "", nil
 		}
 		st = &stream{pk: row.PK, turnPK: row.Turn, session: row.SessionID, turn: row.TurnID, size: int64(len(row.Body))}
-		last, err := t.q.LastChunk(bg, row.PK)
+		last, err := t.q.LastChunk(bg, dbgen.LastChunkParams{First: chunkKey(row.PK, 0), Below: chunkKey(row.PK+1, 0)})
 		switch {
 		case err == nil:
-			st.size = last.Start + int64(len(last.Text))
+			st.size = last.PK - chunkKey(row.PK, 0) + int64(len(last.Text))
 		case !errors.Is(err, sql.ErrNoRows):
 			return nil, "", fmt.Errorf("chunks of %s: %w", f.Message, err)
 		}

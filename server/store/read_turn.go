@@ -184,10 +184,11 @@ func withStreamed(ctx context.Context, q *dbgen.Queries, rows []dbgen.Message) (
 			return nil, fmt.Errorf("chunks: %w", err)
 		}
 		for _, c := range chunks {
-			b := streamed[c.Message]
+			message := c.PK >> 32
+			b := streamed[message]
 			if b == nil {
 				b = &strings.Builder{}
-				streamed[c.Message] = b
+				streamed[message] = b
 			}
 			b.WriteString(c.Text)
 		}

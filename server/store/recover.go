@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/turnkeeper/turnkeeper/db/dbgen"
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -16,6 +17,9 @@ func (t *tx) loseSession(root *ident, cause *agent.Error) (agent.Applied, error)
 	out := agent.Applied{Verdict: agent.VerdictUnchanged}
 	if root.kind != agent.KindRoot {
 		return refused(agent.CodeUnknownOwner), nil
+	}
+	if err := t.loseProcesses(root); err != nil {
+		return out, err
 	}
 	open, err := t.openRootTurn(root)
 	if err != nil || open == nil {
@@ -75,19 +79,22 @@ func (t *tx) loseProviderTurns(open *turnRow, cause *agent.Error) error {
 func (s *Store) Recover(ctx context.Context) error {
 	lost := agent.Errorf(agent.CodeDaemonRestart, "the daemon was restarted while this ran")
 	var roots []dbgen.LiveRootTurnsRow
+	var idle []agent.SessionID // with processes that no turn waits for
 	err := s.read(ctx, func(q *dbgen.Queries) (err error) {
-		roots, err = q.LiveRootTurns(ctx)
+		if roots, err = q.LiveRootTurns(ctx); err == nil {
+			idle, err = q.RootsWithProcesses(ctx)
+		}
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("live root turns: %w", err)
 	}
-	for _, r := range roots {
-		if _, err := s.Apply(ctx, agent.SessionLost{Session: r.SessionID, Err: lost}); err != nil {
+	for _, id := range lostRoots(roots, idle) {
+		if _, err := s.Apply(ctx, agent.SessionLost{Session: id, Err: lost}); err != nil {
 			if ctx.Err() != nil || errors.Is(err, &agent.Error{Code: agent.CodeUnavailable}) {
 				return err
 			}
-			s.opt.Logger.Error("a session could not be recovered", "session", r.SessionID, "error", err)
+			s.opt.Logger.Error("a session could not be recovered", "session", id, "error", err)
 		}
 	}
 	_, err = s.write(ctx, func(t *tx) error {
@@ -98,4 +105,18 @@ func (s *Store) Recover(ctx context.Context) error {
 		return fmt.Errorf("requeue operations: %w", err)
 	}
 	return nil
+}
+
+// lostRoots are the roots that something of an earlier run is left of, each once.
+func lostRoots(live []dbgen.LiveRootTurnsRow, idle []agent.SessionID) []agent.SessionID {
+	var out []agent.SessionID
+	for _, r := range live {
+		out = append(out, r.SessionID)
+	}
+	for _, id := range idle {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
 }

@@ -53,7 +53,7 @@ type writer struct {
 	turns                           map[int64]*turnRow // live ones, mostly: see evict
 	turnIDs                         map[agent.TurnID]*turnRow
 	streams                         map[agent.MessageID]*stream
-	checkpointWanted                bool
+	lastBatch                       int // how many writes the last transaction took
 }
 
 func (w *writer) init(ctx context.Context, s *Store) (err error) {
@@ -173,28 +173,47 @@ func (s *Store) runWriter() {
 	}
 }
 
-// gather takes what waits behind the first write. While more keeps coming it lets the
-// producers run: those that were just answered are about to queue their next write, and one
-// commit for all of them costs what one for the first would.
+// gather takes what waits behind the first write. Producers that were just answered are
+// about to queue their next write, and one commit for all of them costs what one for the
+// first would; so where the last batch shows that there are many, it lets them run first.
 func (s *Store) gather(batch []*write) []*write {
-	for grew := true; grew && len(batch) < maxBatch; {
-		grew = false
+	idle, patience := 0, 1
+	if s.w.lastBatch > 1 {
+		patience = 16
+	}
+	for idle < patience && len(batch) < maxBatch {
 		runtime.Gosched()
-		for len(batch) < maxBatch {
-			select {
-			case w, ok := <-s.queue:
-				if !ok {
-					return batch
-				}
-				batch = append(batch, w)
-				grew = true
-				continue
-			default:
-			}
+		before := len(batch)
+		var closed bool
+		if batch, closed = s.drain(batch); closed {
+			break
+		}
+		idle++
+		if len(batch) > before {
+			idle = 0
+		}
+		if len(batch) >= s.w.lastBatch && idle > 0 {
 			break
 		}
 	}
+	s.w.lastBatch = len(batch)
 	return batch
+}
+
+// drain takes what is queued without waiting.
+func (s *Store) drain(batch []*write) (_ []*write, closed bool) {
+	for len(batch) < maxBatch {
+		select {
+		case w, ok := <-s.queue:
+			if !ok {
+				return batch, true
+			}
+			batch = append(batch, w)
+		default:
+			return batch, false
+		}
+	}
+	return batch, false
 }
 
 // commitBatch runs the batch in one transaction and answers every write. Each write
