@@ -96,3 +96,28 @@ func TestCommandThatOutlivesItsTurnKeepsItsOutput(t *testing.T) {
 		t.Errorf("message %+v", m)
 	}
 }
+
+// A diff that is told again with each of many edits costs a few times what it comes to.
+func TestDiffOfManyEditsCostsAboutWhatItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.begin("go", "r1")
+		diff, before := "", len(s.Records())
+		for n := range 400 {
+			diff += fmt.Sprintf("diff --git a/f%d b/f%d\n--- a/f%d\n+++ b/f%d\n@@ -1 +1 @@\n-old\n+%s\n", n, n, n, n, strings.Repeat("new ", 20))
+			s.send(note("turn/diff/updated", fmt.Sprintf(`{"threadId":%q,"turnId":"r1","diff":%q}`, rootThread, diff)))
+			time.Sleep(5 * time.Second)
+		}
+		s.send(completed(rootThread, "r1", "r1", "completed"))
+		written, title := 0, ""
+		for _, r := range s.Records()[before:] {
+			if m, ok := r.Fact.(agent.MessagePut); ok && m.Message.Name == "diff" {
+				written, title = written+len(m.Message.Output), m.Message.Title
+			}
+		}
+		if limit := 5*len(diff) + keepHead; written > limit || title != "Changed 400 files, 400 lines added, 400 removed" {
+			t.Errorf("%d bytes were written of a diff of %d, at last %q", written, len(diff), title)
+		}
+		s.close()
+	})
+}

@@ -36,6 +36,14 @@ type diffParams struct {
 type standing struct {
 	latest, shown string
 	at            time.Time
+	written       int // bytes, by every showing of it
+}
+
+// due says whether the diff may be shown before its turn's end. In all, that writes a few
+// times what the diff is by then, however often it changes.
+func (s *standing) due(now time.Time) bool {
+	cost := min(len(s.latest), keepHead+keepTail)
+	return now.Sub(s.at) >= outputEvery && s.written+cost <= 4*len(s.latest)+keepHead
 }
 
 // turnNote handles what is told of a turn as a whole.
@@ -51,7 +59,7 @@ func (r *runtime) turnNote(t *thread, u *turn, f frame) {
 		var p diffParams
 		if err = json.Unmarshal(f.params, &p); err == nil {
 			u.diff.latest = p.Diff
-			if r.clock.Now().Sub(u.diff.at) >= outputEvery || u.ended {
+			if u.ended || u.diff.due(r.clock.Now()) {
 				r.showDiff(t, u)
 			}
 		}
@@ -68,7 +76,9 @@ func (r *runtime) showDiff(t *thread, u *turn) {
 		return
 	}
 	u.diff.shown, u.diff.at = u.diff.latest, r.clock.Now()
-	r.putNote(t, u, "diff", diffTitle(u.diff.latest), boundedOutput(u.diff.latest))
+	output := boundedOutput(u.diff.latest)
+	u.diff.written += len(output)
+	r.putNote(t, u, "diff", diffTitle(u.diff.latest), output)
 }
 
 // putNote shows one of the entries of a whole turn. It never streams: it stands as it is,
