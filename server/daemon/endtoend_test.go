@@ -3,7 +3,6 @@ package daemon
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -31,7 +30,8 @@ import (
 //
 //	hubonly     no database: the same events, straight into the hub
 //	impl        storage as it is, synchronous normal
-//	inlineckpt  the same, but the writer itself copies the log, as SQLite does by default
+//	inlineckpt  a plain transaction for each event, and SQLite copies its log inside the
+//	            commits, as it does by default; the hub and the clients are the same
 func BenchmarkEndToEnd(b *testing.B) {
 	for _, kind := range []string{"hubonly", "impl", "inlineckpt"} {
 		for _, clients := range []int{1, 10, 100} {
@@ -52,10 +52,13 @@ type source func(at time.Time) error
 func endToEnd(b *testing.B, kind string, clients, rate int) {
 	var emit source
 	var front *pipeline
-	if kind == "hubonly" {
-		front, emit = hubOnly(b)
-	} else {
-		front, emit = stored(b, kind == "inlineckpt")
+	switch kind {
+	case "hubonly":
+		front, emit = hubOnly(b, nil)
+	case "inlineckpt":
+		front, emit = hubOnly(b, plainTransactions(b))
+	default:
+		front, emit = stored(b)
 	}
 	var wg sync.WaitGroup
 	latencies := &latencies{}
@@ -139,14 +142,13 @@ func serve(b *testing.B, reader api.Reader, h *hub.Hub) *client {
 }
 
 // stored is the real path: store, hub, socket.
-func stored(b *testing.B, inline bool) (*pipeline, source) {
+func stored(b *testing.B) (*pipeline, source) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "bench.db")
 	var h *hub.Hub
-	copyLog := func() {}
 	st, err := store.Open(b.Context(), store.Options{
 		Path: path, Synchronous: "normal", Mint: agent.NewMinter(uuid.NewString), Logger: slog.New(slog.DiscardHandler),
-		OnCommit: func(events []agent.Event) { copyLog(); h.Publish(events) },
+		OnCommit: func(events []agent.Event) { h.Publish(events) },
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -159,9 +161,6 @@ func stored(b *testing.B, inline bool) (*pipeline, source) {
 	h = hub.New(st, hub.Options{})
 	front := &pipeline{client: serve(b, st, h)}
 	session, turn := benchRoot(b, st, front)
-	if inline {
-		copyLog = inlineCheckpoints(b, path)
-	}
 	return front, func(at time.Time) error {
 		_, err := st.Apply(context.Background(), agent.MessagePut{Message: benchMessage(session, turn, at)})
 		return err
@@ -202,24 +201,6 @@ func benchMessage(s agent.SessionID, t agent.TurnID, at time.Time) agent.Message
 	}
 }
 
-// inlineCheckpoints makes the writer copy the log by itself, at the pace at which SQLite's
-// default of 1000 pages would with five or six pages an event.
-func inlineCheckpoints(b *testing.B, path string) func() {
-	b.Helper()
-	file, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = file.Close() })
-	const everyCommits = 180
-	commits := 0
-	return func() {
-		if commits++; commits%everyCommits == 0 {
-			_, _ = file.ExecContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)") // a busy one is tried again later
-		}
-	}
-}
-
 // noStorage is a log that has kept nothing: what the hub holds is all there is.
 type noStorage struct {
 	api.Reader // nil: nothing else is asked
@@ -238,8 +219,9 @@ func (n *noStorage) Events(context.Context, agent.WorkspaceID, int64, int) (agen
 	return agent.Log{Seq: n.head.Load(), Epoch: "bench", Oldest: 1}, nil
 }
 
-// hubOnly makes the same events without a database.
-func hubOnly(b *testing.B) (*pipeline, source) {
+// hubOnly makes the same events without our storage. before, if given, is done first for
+// each, one after the other.
+func hubOnly(b *testing.B, before func(data []byte) error) (*pipeline, source) {
 	b.Helper()
 	n := &noStorage{}
 	h := hub.New(n, hub.Options{})
@@ -252,6 +234,11 @@ func hubOnly(b *testing.B) (*pipeline, source) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		if before != nil {
+			if err := before(data); err != nil {
+				return err
+			}
+		}
 		h.Publish([]agent.Event{{
 			Seq: n.head.Add(1), Time: at, Kind: agent.MessageCreated, SessionID: "ses_bench", RootSessionID: "ses_bench",
 			TurnID: "trn_bench", Data: data, WorkspaceID: front.ws,
