@@ -24,10 +24,12 @@ type API struct {
 	spec    func() ([]byte, error) // the document, rendered once
 
 	// Sockets outlive their requests: closing ends them and waits for them.
-	sockets sync.WaitGroup
-	enterMu sync.Mutex // no socket enters once closing has begun
-	closing context.Context
-	close   context.CancelFunc
+	sockets  sync.WaitGroup
+	closing  context.Context
+	close    context.CancelFunc
+	socketMu sync.Mutex // no socket enters once closing has begun
+	open     map[*socket]struct{}
+	endBy    time.Time // of every socket, once closing
 }
 
 // New registers the whole API on mux. No dependency is touched before the first request,
@@ -39,7 +41,7 @@ func New(mux *http.ServeMux, d Deps) *API {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	a := &API{deps: d, log: d.Logger, now: d.Now, mux: mux}
+	a := &API{deps: d, log: d.Logger, now: d.Now, mux: mux, open: map[*socket]struct{}{}}
 	a.closing, a.close = context.WithCancel(context.Background())
 	a.auth = newAuthority(d.Token, d.Now)
 	a.origins = newOriginCheck(d.Hosts, d.Origins)
@@ -67,22 +69,8 @@ func (a *API) Handler() http.Handler { return a.guard(a.mux) }
 // LoginCode mints a one-time code for GET /login?code=…, for whoever opens the browser.
 func (a *API) LoginCode() (string, error) { return a.auth.mintCode() }
 
-// Close ends every open socket with "restart" and waits for them, or for ctx.
-func (a *API) Close(ctx context.Context) error {
-	a.enterMu.Lock()
-	a.close()
-	a.enterMu.Unlock()
-	done := make(chan struct{})
-	go func() { a.sockets.Wait(); close(done) }()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Bounds of the server itself.
+// Bounds of the server itself. What breaks maxHeaderBytes, or is no HTTP at all, is
+// answered by net/http, in plain text: it never becomes a request.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = time.Minute

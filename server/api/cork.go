@@ -25,8 +25,13 @@ type cork struct {
 	net.Conn
 	writes *atomic.Int64 // system calls, for tests
 
-	mu   sync.Mutex
-	held *[]byte // nil while nothing is held back
+	mu     sync.Mutex
+	held   *[]byte // nil while nothing is held back
+	broken error   // of the write that failed: what follows half a frame is nobody's
+
+	// Apart from mu, which a write that waits for its peer keeps.
+	boundMu sync.Mutex
+	end     time.Time // when everything on the connection ends; zero: it does not
 }
 
 func (c *cork) Write(p []byte) (int, error) {
@@ -45,11 +50,36 @@ func (c *cork) Write(p []byte) (int, error) {
 }
 
 func (c *cork) send(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(writeBound)); err != nil {
+	if c.broken != nil {
+		return 0, c.broken
+	}
+	if err := c.bound(); err != nil {
 		return 0, err
 	}
 	c.writes.Add(1)
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	c.broken = err
+	return n, err
+}
+
+// bound says how long the next write may take.
+func (c *cork) bound() error {
+	c.boundMu.Lock()
+	defer c.boundMu.Unlock()
+	until := time.Now().Add(writeBound)
+	if !c.end.IsZero() && c.end.Before(until) {
+		until = c.end
+	}
+	return c.SetWriteDeadline(until)
+}
+
+// endBy makes everything on the connection end at t, also a write that waits for its peer
+// now.
+func (c *cork) endBy(t time.Time) {
+	c.boundMu.Lock()
+	defer c.boundMu.Unlock()
+	c.end = t
+	_ = c.SetDeadline(t) // fails on a closed connection, which has ended
 }
 
 // hold begins to hold writes back.

@@ -101,8 +101,20 @@ func rawClient(t *testing.T, l *pipes) (net.Conn, *bufio.Reader) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.WriteString(conn, "GET "+ws+"/events/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nAuthorization: Bearer "+secret+"\r\n\r\n")
+	t.Cleanup(func() { _ = conn.Close() })
+	r := shakeHands(t, conn, secret)
+	say(t, conn, helloFrom0)
+	if _, err := r.Peek(2); err != nil { // ready has come
+		t.Fatal(err)
+	}
+	return conn, r
+}
+
+// shakeHands opens a WebSocket on conn, as whoever has the token.
+func shakeHands(t *testing.T, conn net.Conn, token string) *bufio.Reader {
+	t.Helper()
+	_, err := io.WriteString(conn, "GET "+ws+"/events/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nAuthorization: Bearer "+token+"\r\n\r\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +123,15 @@ func rawClient(t *testing.T, l *pipes) (net.Conn, *bufio.Reader) {
 	if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("%v %+v", err, res)
 	}
-	frame := append([]byte{0x81, 0x80 | byte(len(helloFrom0)), 0, 0, 0, 0}, helloFrom0...) // masked with zeroes
+	return r
+}
+
+func say(t *testing.T, conn net.Conn, hello string) {
+	t.Helper()
+	frame := append([]byte{0x81, 0x80 | byte(len(hello)), 0, 0, 0, 0}, hello...) // masked with zeroes
 	if _, err := conn.Write(frame); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Peek(2); err != nil { // ready has come
-		t.Fatal(err)
-	}
-	return conn, r
 }
 
 // A peer that is gone without a word answers no ping; within a minute its socket ends,

@@ -65,6 +65,7 @@ type socket struct {
 	api     *API
 	conn    *websocket.Conn
 	cork    *cork
+	cancel  context.CancelCauseFunc // ends the socket, with an endingError
 	chatter atomic.Int32
 	pinging atomic.Bool
 	others  sync.WaitGroup
@@ -92,26 +93,20 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	conn.SetReadLimit(readLimit)
-	s := &socket{api: a, conn: conn, cork: cw.cork}
-	end := s.serve(context.WithoutCancel(r.Context()), r)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	s := &socket{api: a, conn: conn, cork: cw.cork, cancel: cancel}
+	a.attend(s)
+	defer a.dismiss(s)
+	end := s.serve(ctx, r)
 	a.metrics.closes.WithLabelValues(end.reason).Inc()
-}
-
-// enter counts a socket in, unless the API is closing.
-func (a *API) enter() bool {
-	a.enterMu.Lock()
-	defer a.enterMu.Unlock()
-	if a.closing.Err() != nil {
-		return false
-	}
-	a.sockets.Add(1)
-	return true
 }
 
 // serve runs the socket to its end.
 func (s *socket) serve(ctx context.Context, r *http.Request) *endingError {
-	ctx, cancel := context.WithCancelCause(ctx)
-	end := s.follow(ctx, cancel, r)
+	end := s.follow(ctx, r)
+	if end.code == 0 && s.api.closing.Err() != nil { // cut off, or it left in the same moment
+		end = errRestart
+	}
 	if end.code == 0 {
 		_ = s.conn.CloseNow()
 	} else {
@@ -120,13 +115,13 @@ func (s *socket) serve(ctx context.Context, r *http.Request) *endingError {
 		_ = s.conn.Close(end.code, end.reason)
 		late.Stop()
 	}
-	cancel(end)
+	s.cancel(end)
 	s.others.Wait()
 	return end
 }
 
 // follow does the handshake of the stream and then writes until something ends it.
-func (s *socket) follow(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request) *endingError {
+func (s *socket) follow(ctx context.Context, r *http.Request) *endingError {
 	if !s.api.origins.socket(r) {
 		return errOrigin
 	}
@@ -134,7 +129,7 @@ func (s *socket) follow(ctx context.Context, cancel context.CancelCauseFunc, r *
 		return errUnauthorized
 	}
 	first := make(chan []byte, 1)
-	s.others.Go(func() { s.read(ctx, cancel, first) })
+	s.others.Go(func() { s.read(ctx, first) })
 	req, end := s.hello(ctx, first)
 	if end != nil {
 		return end
@@ -154,7 +149,7 @@ func (s *socket) follow(ctx context.Context, cancel context.CancelCauseFunc, r *
 	if end := s.write(ctx, b); end != nil {
 		return end
 	}
-	return s.pump(ctx, cancel, sub)
+	return s.pump(ctx, sub)
 }
 
 // hello waits for the client's first frame, within a bound. The reader reads it: a read
@@ -190,10 +185,10 @@ func (s *socket) hello(ctx context.Context, first <-chan []byte) (hub.Request, *
 
 // read takes what the client sends: its hello, answers to pings, its close frame. A hello
 // that is said again changes nothing; a client that chatters is ended.
-func (s *socket) read(ctx context.Context, cancel context.CancelCauseFunc, first chan<- []byte) {
+func (s *socket) read(ctx context.Context, first chan<- []byte) {
 	_, b, err := s.conn.Read(ctx)
 	if err != nil {
-		cancel(errClient)
+		s.cancel(errClient)
 		return
 	}
 	first <- b
@@ -203,18 +198,18 @@ func (s *socket) read(ctx context.Context, cancel context.CancelCauseFunc, first
 			_, err = io.Copy(io.Discard, r)
 		}
 		if err != nil {
-			cancel(errClient)
+			s.cancel(errClient)
 			return
 		}
 		if s.chatter.Add(1) > chatterLimit {
-			cancel(errChatter) // nothing is being read now: the connection stays for the close frame
+			s.cancel(errChatter) // nothing is being read now: the connection stays for the close frame
 			return
 		}
 	}
 }
 
 // pump writes batch after batch, and a heartbeat with the number it has come to.
-func (s *socket) pump(ctx context.Context, cancel context.CancelCauseFunc, sub *hub.Subscription) *endingError {
+func (s *socket) pump(ctx context.Context, sub *hub.Subscription) *endingError {
 	beat := time.NewTicker(heartbeatEvery)
 	defer beat.Stop()
 	var seq int64
@@ -234,7 +229,7 @@ func (s *socket) pump(ctx context.Context, cancel context.CancelCauseFunc, sub *
 		}
 		select { // a full batch goes on at once, but the beat is kept all the same
 		case <-beat.C:
-			if end := s.beat(ctx, cancel, seq); end != nil {
+			if end := s.beat(ctx, seq); end != nil {
 				return end
 			}
 		case <-ctx.Done():
@@ -258,7 +253,7 @@ func ready(bell <-chan struct{}) <-chan struct{} {
 }
 
 // beat sends a heartbeat, which the page sees, and a ping, which its browser answers.
-func (s *socket) beat(ctx context.Context, cancel context.CancelCauseFunc, seq int64) *endingError {
+func (s *socket) beat(ctx context.Context, seq int64) *endingError {
 	s.chatter.Store(0)
 	if s.pinging.CompareAndSwap(false, true) {
 		s.others.Go(func() {
@@ -266,7 +261,7 @@ func (s *socket) beat(ctx context.Context, cancel context.CancelCauseFunc, seq i
 			bound, stop := context.WithTimeout(ctx, pongBound)
 			defer stop()
 			if s.conn.Ping(bound) != nil && ctx.Err() == nil {
-				cancel(errHalfOpen)
+				s.cancel(errHalfOpen)
 			}
 		})
 	}
