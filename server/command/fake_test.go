@@ -244,7 +244,7 @@ func (f *fakeStore) PrepareCancel(context.Context, agent.SessionID, agent.TurnID
 }
 
 func (f *fakeStore) PrepareAnswer(context.Context, agent.NewAnswer) (agent.Interaction, agent.Operation, error) {
-	op := f.add(agent.Claimed{Operation: agent.Operation{Kind: agent.OperationAnswer}, Interaction: &agent.Interaction{RequestID: "r"}})
+	op := f.add(agent.Claimed{Operation: agent.Operation{Kind: agent.OperationAnswer}, Interaction: &agent.Interaction{RequestID: "r", Status: agent.InteractionAnswering}})
 	return *op.Interaction, op.Operation, nil
 }
 

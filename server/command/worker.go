@@ -164,7 +164,9 @@ func (s *Service) carryOut(ctx context.Context, c agent.Claimed, done func()) {
 // by itself, for the agent may have taken it.
 func (s *Service) deliverAnswer(ctx context.Context, c agent.Claimed) {
 	var failure *agent.Error
-	if c.Interaction == nil {
+	// Only an answer that is on its way is delivered: the question may have been superseded
+	// since, by a stop of its turn or by its end.
+	if c.Interaction == nil || c.Interaction.Status != agent.InteractionAnswering {
 		failure = agent.Errorf(agent.CodeInteractionGone, "the question is no longer open")
 	} else {
 		bounded, cancel := context.WithTimeout(ctx, s.AnswerBound)

@@ -19,7 +19,25 @@ func guideOf(attempts int, text string) agent.Claimed {
 }
 
 func answerOf() agent.Claimed {
-	return agent.Claimed{Operation: agent.Operation{Kind: agent.OperationAnswer}, Interaction: &agent.Interaction{RequestID: "r"}}
+	return agent.Claimed{
+		Operation:   agent.Operation{Kind: agent.OperationAnswer},
+		Interaction: &agent.Interaction{RequestID: "r", Status: agent.InteractionAnswering},
+	}
+}
+
+// A stop of the turn supersedes its questions: an answer recorded before it is not delivered
+// to a turn that is being stopped.
+func TestAnswerToAClosedQuestionIsNotDelivered(t *testing.T) {
+	for _, status := range []agent.InteractionStatus{agent.InteractionSuperseded, agent.InteractionPending, agent.InteractionAnswered} {
+		inBubble(t, func(t *testing.T, d *desk) {
+			c := answerOf()
+			c.Interaction.Status = status
+			op := d.carry(c)
+			if n := d.live.count("answer"); n != 0 || !d.ended(op) || op.failure == nil || op.failure.Code != agent.CodeInteractionGone {
+				t.Errorf("%s: delivered %d times, op %+v", status, n, op)
+			}
+		})
+	}
 }
 
 func TestCancelCompletesWhenConfirmed(t *testing.T) {
