@@ -43,9 +43,9 @@ func (a *API) listInteractions(ctx context.Context, in *struct {
 
 func (a *API) respond(ctx context.Context, in *struct {
 	TurnPath
-	IdempotencyKey                 // an answer is idempotent by what it says: the key is taken and not needed
-	Request        agent.RequestID `path:"requestID" maxLength:"200"`
-	Body           agent.Response
+	SpareKey                 // an answer is idempotent by what it says
+	Request  agent.RequestID `path:"requestID" maxLength:"200"`
+	Body     agent.Response
 },
 ) (*out[AnsweredInteraction], error) {
 	i, op, err := a.deps.Commands.Answer(ctx, in.Workspace, agent.NewAnswer{

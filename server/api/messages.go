@@ -69,8 +69,8 @@ func (a *API) getMessage(ctx context.Context, in *struct {
 
 func (a *API) sendMessage(ctx context.Context, in *struct {
 	SessionPath
-	IdempotencyKey // the client's message id is the key; the header is taken and not needed
-	Body           NewMessage
+	SpareKey // the client's message id is the key
+	Body     NewMessage
 },
 ) (*out[SentMessage], error) {
 	done, err := a.deps.Commands.Send(ctx, in.Workspace, agent.NewMessage{

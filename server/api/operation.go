@@ -64,6 +64,12 @@ type IdempotencyKey struct {
 	Key string `header:"Idempotency-Key" maxLength:"200" pattern:"^[!-~]*$" patternDescription:"visible ASCII characters" doc:"Chosen by the client: the same request with the same key gives the first one's answer and does nothing again"`
 }
 
+// SpareKey is the same header where a call is idempotent by what it says, so that the key
+// adds nothing: it is taken, for clients that send one with every call, and not looked at.
+type SpareKey struct {
+	Key string `header:"Idempotency-Key" maxLength:"200" pattern:"^[!-~]*$" patternDescription:"visible ASCII characters" doc:"Taken and not looked at: the same request gives the same result here with any key, or without one"`
+}
+
 // out is an answer that is only a body.
 type out[T any] struct{ Body T }
 

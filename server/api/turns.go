@@ -70,7 +70,7 @@ type cancelOut struct {
 
 func (a *API) cancelTurn(ctx context.Context, in *struct {
 	TurnPath
-	IdempotencyKey // a cancel is idempotent by its turn: the key is taken and not needed
+	SpareKey // a cancel is idempotent by its turn
 },
 ) (*cancelOut, error) {
 	op, settled, err := a.deps.Commands.Cancel(ctx, in.Workspace, in.Session, in.Turn, clientOf(ctx))

@@ -35,6 +35,7 @@ func (a *API) registerWorkspaces() {
 		OperationID: "createWorkspace", Method: http.MethodPost, Path: "/v1/workspaces", Tags: []string{tagWorkspaces},
 		DefaultStatus: http.StatusCreated,
 		Summary:       "Open a directory as a workspace",
+		Description:   "The same path gives the same workspace, under the name it has; 201 then too.",
 	}, a.createWorkspace)
 	register(a, huma.Operation{
 		OperationID: "getWorkspace", Method: http.MethodGet, Path: pathWorkspace, Tags: []string{tagWorkspaces},
@@ -68,7 +69,7 @@ func (a *API) listWorkspaces(ctx context.Context, _ *struct{}) (*out[list[agent.
 }
 
 func (a *API) createWorkspace(ctx context.Context, in *struct {
-	IdempotencyKey
+	SpareKey
 	Body NewWorkspace
 },
 ) (*out[agent.Workspace], error) {
