@@ -22,8 +22,13 @@ const (
 	// one transaction removes.
 	trimEvery = 4096
 	trimBatch = 2000
-	// inlineWaitMillis bounds how long the writer waits for readers there.
-	inlineWaitMillis = 250
+)
+
+// The writer waits this long at most for readers that keep the log from starting over: a
+// moment, as every commit waits with it. One that reads for long is not waited for.
+const (
+	inlineWait = "PRAGMA busy_timeout = 20"
+	commonWait = "PRAGMA busy_timeout = 5000" // as db opens the connection
 )
 
 type checkpointer struct {
@@ -32,12 +37,18 @@ type checkpointer struct {
 	once     sync.Once
 	units    int // owned by the writer
 	sinceCut atomic.Int64
-	overdue  atomic.Bool  // the log is over its bound
+	overdue  atomic.Bool  // the log is over its bound, and it is time to try
 	logBytes atomic.Int64 // as the last checkpoint saw it
+	nextTry  atomic.Int64 // how large the log must be for that
+
+	every int   // checkpointEvery, and
+	bound int64 // logBound; tests have smaller ones
 }
 
 func (c *checkpointer) init() {
 	c.wake, c.ended = make(chan struct{}, 1), make(chan struct{})
+	c.every, c.bound = checkpointEvery, logBound
+	c.nextTry.Store(c.bound)
 }
 
 func (c *checkpointer) stop() { c.once.Do(func() { close(c.ended) }) }
@@ -45,7 +56,7 @@ func (c *checkpointer) stop() { c.once.Do(func() { close(c.ended) }) }
 // wrote counts what was committed and rings when enough came together.
 func (c *checkpointer) wrote(units int) {
 	c.sinceCut.Add(int64(units))
-	if c.units += units; c.units < checkpointEvery {
+	if c.units += units; c.units < c.every {
 		return
 	}
 	c.units = 0
@@ -79,26 +90,40 @@ func (s *Store) passive(c *sql.Conn) {
 		}
 		return
 	}
-	s.check.logBytes.Store(frames * pageSize)
-	s.check.overdue.Store(frames*pageSize > logBound)
+	s.check.saw(frames)
+	if s.check.logBytes.Load() <= s.check.bound { // it has started over by itself
+		s.check.nextTry.Store(s.check.bound)
+	}
+	s.check.overdue.Store(s.check.logBytes.Load() > s.check.nextTry.Load())
 }
 
-// afterCommit keeps the log bounded; it is called between two transactions.
+// saw notes the size of the log; frames is negative where SQLite could not look.
+func (c *checkpointer) saw(frames int64) {
+	if frames >= 0 {
+		c.logBytes.Store(frames * pageSize)
+	}
+}
+
+// afterCommit keeps the log bounded; it is called between two transactions. Where somebody
+// reads for long it tries again only when the log has grown by its bound once more.
 func (s *Store) afterCommit() {
 	if !s.check.overdue.Swap(false) {
 		return
 	}
 	c := s.w.conn
-	var busy, frames, done int64
-	_, _ = c.ExecContext(bg, "PRAGMA busy_timeout = 250")
+	var busy, frames, done int64 = 1, -1, -1
+	_, _ = c.ExecContext(bg, inlineWait)
 	err := c.QueryRowContext(bg, "PRAGMA wal_checkpoint(RESTART)").Scan(&busy, &frames, &done)
-	_, _ = c.ExecContext(bg, "PRAGMA busy_timeout = 5000")
+	_, _ = c.ExecContext(bg, commonWait)
 	if err != nil && !isBusy(err) {
 		s.opt.Logger.Warn("checkpoint failed", "error", err)
-		return
 	}
-	s.check.logBytes.Store(frames * pageSize)
-	s.check.overdue.Store(busy != 0) // a reader held it: the next commit tries again
+	s.check.saw(frames)
+	if next := s.check.bound; err != nil || busy != 0 {
+		s.check.nextTry.Store(s.check.logBytes.Load() + next)
+	} else {
+		s.check.nextTry.Store(next)
+	}
 }
 
 // trimAll removes what no client may come back for, a batch a transaction.
