@@ -225,6 +225,36 @@ func (e EventOperationUpdatedType) Valid() bool {
 	}
 }
 
+// Defines values for EventProcessUpdatedKind.
+const (
+	EventProcessUpdatedKindProcessUpdated EventProcessUpdatedKind = "process.updated"
+)
+
+// Valid indicates whether the value is a known member of the EventProcessUpdatedKind enum.
+func (e EventProcessUpdatedKind) Valid() bool {
+	switch e {
+	case EventProcessUpdatedKindProcessUpdated:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EventProcessUpdatedType.
+const (
+	EventProcessUpdatedTypeEvent EventProcessUpdatedType = "event"
+)
+
+// Valid indicates whether the value is a known member of the EventProcessUpdatedType enum.
+func (e EventProcessUpdatedType) Valid() bool {
+	switch e {
+	case EventProcessUpdatedTypeEvent:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EventSessionCreatedKind.
 const (
 	EventSessionCreatedKindSessionCreated EventSessionCreatedKind = "session.created"
@@ -810,6 +840,24 @@ func (e OperationTargetState) Valid() bool {
 	}
 }
 
+// Defines values for ProcessStatus.
+const (
+	ProcessStatusEnded   ProcessStatus = "ended"
+	ProcessStatusRunning ProcessStatus = "running"
+)
+
+// Valid indicates whether the value is a known member of the ProcessStatus enum.
+func (e ProcessStatus) Valid() bool {
+	switch e {
+	case ProcessStatusEnded:
+		return true
+	case ProcessStatusRunning:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProviderTurnOutcome.
 const (
 	ProviderTurnOutcomeCanceled    ProviderTurnOutcome = "canceled"
@@ -1372,6 +1420,27 @@ type EventPage struct {
 	Seq int64 `json:"seq"`
 }
 
+// EventProcessUpdated defines model for EventProcessUpdated.
+type EventProcessUpdated struct {
+	AgentSessionID string                  `json:"agentSessionId"`
+	Data           Process                 `json:"data"`
+	Kind           EventProcessUpdatedKind `json:"kind"`
+
+	// Seq Number of the change in its workspace, without gaps
+	Seq int64 `json:"seq"`
+
+	// Time For people; the order is seq
+	Time   time.Time               `json:"time"`
+	TurnID *string                 `json:"turnId,omitempty"`
+	Type   EventProcessUpdatedType `json:"type"`
+}
+
+// EventProcessUpdatedKind defines model for EventProcessUpdated.Kind.
+type EventProcessUpdatedKind string
+
+// EventProcessUpdatedType defines model for EventProcessUpdated.Type.
+type EventProcessUpdatedType string
+
 // EventSessionCreated defines model for EventSessionCreated.
 type EventSessionCreated struct {
 	AgentSessionID string                  `json:"agentSessionId"`
@@ -1803,6 +1872,35 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// Process defines model for Process.
+type Process struct {
+	AgentSessionID string `json:"agentSessionId"`
+
+	// CallID Tool call that started it
+	CallID    *string       `json:"callId,omitempty"`
+	Command   string        `json:"command"`
+	CreatedAt time.Time     `json:"createdAt"`
+	Cwd       *string       `json:"cwd,omitempty"`
+	EndedAt   *time.Time    `json:"endedAt,omitempty"`
+	ID        string        `json:"id"`
+	Status    ProcessStatus `json:"status"`
+
+	// Stoppable The provider can be asked to end this one alone
+	Stoppable bool `json:"stoppable"`
+
+	// TurnID Turn that started it
+	TurnID    string    `json:"turnId"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// ProcessStatus defines model for Process.Status.
+type ProcessStatus string
+
+// ProcessList defines model for ProcessList.
+type ProcessList struct {
+	Items []Process `json:"items"`
+}
+
 // Provider defines model for Provider.
 type Provider struct {
 	Capabilities Capabilities `json:"capabilities"`
@@ -2038,7 +2136,7 @@ type WorkspacePatch struct {
 
 // CreateWorkspaceParams defines parameters for CreateWorkspace.
 type CreateWorkspaceParams struct {
-	// IdempotencyKey Chosen by the client: the same request with the same key gives the first one's answer and does nothing again
+	// IdempotencyKey Taken and not looked at: the same request gives the same result here with any key, or without one
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2090,7 +2188,7 @@ type ListMessagesParams struct {
 
 // SendMessageParams defines parameters for SendMessage.
 type SendMessageParams struct {
-	// IdempotencyKey Chosen by the client: the same request with the same key gives the first one's answer and does nothing again
+	// IdempotencyKey Taken and not looked at: the same request gives the same result here with any key, or without one
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2103,13 +2201,13 @@ type ListTurnsParams struct {
 
 // CancelTurnParams defines parameters for CancelTurn.
 type CancelTurnParams struct {
-	// IdempotencyKey Chosen by the client: the same request with the same key gives the first one's answer and does nothing again
+	// IdempotencyKey Taken and not looked at: the same request gives the same result here with any key, or without one
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // RespondToInteractionParams defines parameters for RespondToInteraction.
 type RespondToInteractionParams struct {
-	// IdempotencyKey Chosen by the client: the same request with the same key gives the first one's answer and does nothing again
+	// IdempotencyKey Taken and not looked at: the same request gives the same result here with any key, or without one
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2299,6 +2397,40 @@ func (t *Event) MergeEventOperationUpdated(v EventOperationUpdated) error {
 		return err
 	}
 	b, err = runtime.JSONMerge(b, []byte(`{"kind":"operation.updated"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsEventProcessUpdated returns the union data inside the Event as a EventProcessUpdated
+func (t Event) AsEventProcessUpdated() (EventProcessUpdated, error) {
+	var body EventProcessUpdated
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromEventProcessUpdated overwrites any union data inside the Event as the provided EventProcessUpdated
+func (t *Event) FromEventProcessUpdated(v EventProcessUpdated) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"kind":"process.updated"}`))
+	t.union = b
+	return err
+}
+
+// MergeEventProcessUpdated performs a merge with any union data inside the Event, using the provided EventProcessUpdated
+func (t *Event) MergeEventProcessUpdated(v EventProcessUpdated) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"kind":"process.updated"}`))
 	if err != nil {
 		return err
 	}
@@ -2502,6 +2634,8 @@ func (t Event) ValueByDiscriminator() (interface{}, error) {
 		return t.AsEventMessageUpdated()
 	case "operation.updated":
 		return t.AsEventOperationUpdated()
+	case "process.updated":
+		return t.AsEventProcessUpdated()
 	case "session.created":
 		return t.AsEventSessionCreated()
 	case "session.deleted":
@@ -2772,12 +2906,16 @@ type ClientInterface interface {
 
 	// CreateWorkspaceWithBody Open a directory as a workspace
 	//
+	// The same path gives the same workspace, under the name it has; 201 then too.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/workspaces (the `CreateWorkspace` operationId).
 	CreateWorkspaceWithBody(ctx context.Context, params *CreateWorkspaceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateWorkspace Open a directory as a workspace
+	//
+	// The same path gives the same workspace, under the name it has; 201 then too.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2893,6 +3031,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/messages/{messageID} (the `GetMessage` operationId).
 	GetMessage(ctx context.Context, workspaceID string, agentSessionID string, messageID string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListProcesses List commands that outlived the turn which started them; of a root session, those of every session below it too
+	//
+	// They are never children and hold no turn open.
+	//
+	// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/processes (the `ListProcesses` operationId).
+	ListProcesses(ctx context.Context, workspaceID string, agentSessionID string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StopProcess End one process and no other
+	//
+	// Answers when the provider has ended it. One that has ended already is given as it is; one that the provider cannot end alone is 409 cancel_unsupported.
+	//
+	// Corresponds with POST /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/processes/{processID}/stop (the `StopProcess` operationId).
+	StopProcess(ctx context.Context, workspaceID string, agentSessionID string, processID string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTurns List the turns of a session, newest first
 	//
@@ -3042,6 +3194,8 @@ func (c *Client) ListWorkspaces(ctx context.Context, reqEditors ...RequestEditor
 
 // CreateWorkspaceWithBody Open a directory as a workspace
 //
+// The same path gives the same workspace, under the name it has; 201 then too.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/workspaces (the `CreateWorkspace` operationId).
@@ -3058,6 +3212,8 @@ func (c *Client) CreateWorkspaceWithBody(ctx context.Context, params *CreateWork
 }
 
 // CreateWorkspace Open a directory as a workspace
+//
+// The same path gives the same workspace, under the name it has; 201 then too.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3334,6 +3490,40 @@ func (c *Client) SendMessage(ctx context.Context, workspaceID string, agentSessi
 // Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/messages/{messageID} (the `GetMessage` operationId).
 func (c *Client) GetMessage(ctx context.Context, workspaceID string, agentSessionID string, messageID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetMessageRequest(c.Server, workspaceID, agentSessionID, messageID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListProcesses List commands that outlived the turn which started them; of a root session, those of every session below it too
+//
+// They are never children and hold no turn open.
+//
+// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/processes (the `ListProcesses` operationId).
+func (c *Client) ListProcesses(ctx context.Context, workspaceID string, agentSessionID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListProcessesRequest(c.Server, workspaceID, agentSessionID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StopProcess End one process and no other
+//
+// Answers when the provider has ended it. One that has ended already is given as it is; one that the provider cannot end alone is 409 cancel_unsupported.
+//
+// Corresponds with POST /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/processes/{processID}/stop (the `StopProcess` operationId).
+func (c *Client) StopProcess(ctx context.Context, workspaceID string, agentSessionID string, processID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopProcessRequest(c.Server, workspaceID, agentSessionID, processID)
 	if err != nil {
 		return nil, err
 	}
@@ -4414,6 +4604,95 @@ func NewGetMessageRequest(server string, workspaceID string, agentSessionID stri
 	return req, nil
 }
 
+// NewListProcessesRequest constructs an http.Request for the ListProcesses method
+func NewListProcessesRequest(server string, workspaceID string, agentSessionID string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "workspaceID", workspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "agentSessionID", agentSessionID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workspaces/%s/agent-sessions/%s/processes", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewStopProcessRequest constructs an http.Request for the StopProcess method
+func NewStopProcessRequest(server string, workspaceID string, agentSessionID string, processID string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "workspaceID", workspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "agentSessionID", agentSessionID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam2 string
+
+	pathParam2, err = runtime.StyleParamWithOptions("simple", false, "processID", processID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workspaces/%s/agent-sessions/%s/processes/%s/stop", pathParam0, pathParam1, pathParam2)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListTurnsRequest constructs an http.Request for the ListTurns method
 func NewListTurnsRequest(server string, workspaceID string, agentSessionID string, params *ListTurnsParams) (*http.Request, error) {
 	var err error
@@ -4996,12 +5275,16 @@ type ClientWithResponsesInterface interface {
 
 	// CreateWorkspaceWithBodyWithResponse Open a directory as a workspace
 	//
+	// The same path gives the same workspace, under the name it has; 201 then too.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/workspaces (the `CreateWorkspace` operationId).
 	CreateWorkspaceWithBodyWithResponse(ctx context.Context, params *CreateWorkspaceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateWorkspaceResponse, error)
 
 	// CreateWorkspaceWithResponse Open a directory as a workspace
+	//
+	// The same path gives the same workspace, under the name it has; 201 then too.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5133,6 +5416,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/messages/{messageID} (the `GetMessage` operationId).
 	GetMessageWithResponse(ctx context.Context, workspaceID string, agentSessionID string, messageID string, reqEditors ...RequestEditorFn) (*GetMessageResponse, error)
+
+	// ListProcessesWithResponse List commands that outlived the turn which started them; of a root session, those of every session below it too
+	//
+	// They are never children and hold no turn open.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/processes (the `ListProcesses` operationId).
+	ListProcessesWithResponse(ctx context.Context, workspaceID string, agentSessionID string, reqEditors ...RequestEditorFn) (*ListProcessesResponse, error)
+
+	// StopProcessWithResponse End one process and no other
+	//
+	// Answers when the provider has ended it. One that has ended already is given as it is; one that the provider cannot end alone is 409 cancel_unsupported.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/processes/{processID}/stop (the `StopProcess` operationId).
+	StopProcessWithResponse(ctx context.Context, workspaceID string, agentSessionID string, processID string, reqEditors ...RequestEditorFn) (*StopProcessResponse, error)
 
 	// ListTurnsWithResponse List the turns of a session, newest first
 	//
@@ -6075,6 +6376,102 @@ func (r GetMessageResponse) ContentType() string {
 	return ""
 }
 
+type ListProcessesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ProcessList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListProcessesResponse) GetJSON200() *ProcessList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListProcessesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListProcessesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListProcessesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListProcessesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListProcessesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type StopProcessResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Process
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r StopProcessResponse) GetJSON200() *Process {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r StopProcessResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r StopProcessResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r StopProcessResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r StopProcessResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r StopProcessResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListTurnsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6585,6 +6982,8 @@ func (c *ClientWithResponses) ListWorkspacesWithResponse(ctx context.Context, re
 
 // CreateWorkspaceWithBodyWithResponse Open a directory as a workspace
 //
+// The same path gives the same workspace, under the name it has; 201 then too.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/workspaces (the `CreateWorkspace` operationId).
@@ -6597,6 +6996,8 @@ func (c *ClientWithResponses) CreateWorkspaceWithBodyWithResponse(ctx context.Co
 }
 
 // CreateWorkspaceWithResponse Open a directory as a workspace
+//
+// The same path gives the same workspace, under the name it has; 201 then too.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -6829,6 +7230,36 @@ func (c *ClientWithResponses) GetMessageWithResponse(ctx context.Context, worksp
 		return nil, err
 	}
 	return ParseGetMessageResponse(rsp)
+}
+
+// ListProcessesWithResponse List commands that outlived the turn which started them; of a root session, those of every session below it too
+//
+// They are never children and hold no turn open.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/processes (the `ListProcesses` operationId).
+func (c *ClientWithResponses) ListProcessesWithResponse(ctx context.Context, workspaceID string, agentSessionID string, reqEditors ...RequestEditorFn) (*ListProcessesResponse, error) {
+	rsp, err := c.ListProcesses(ctx, workspaceID, agentSessionID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListProcessesResponse(rsp)
+}
+
+// StopProcessWithResponse End one process and no other
+//
+// Answers when the provider has ended it. One that has ended already is given as it is; one that the provider cannot end alone is 409 cancel_unsupported.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/processes/{processID}/stop (the `StopProcess` operationId).
+func (c *ClientWithResponses) StopProcessWithResponse(ctx context.Context, workspaceID string, agentSessionID string, processID string, reqEditors ...RequestEditorFn) (*StopProcessResponse, error) {
+	rsp, err := c.StopProcess(ctx, workspaceID, agentSessionID, processID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStopProcessResponse(rsp)
 }
 
 // ListTurnsWithResponse List the turns of a session, newest first
@@ -7565,6 +7996,72 @@ func ParseGetMessageResponse(rsp *http.Response) (*GetMessageResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Message
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListProcessesResponse parses an HTTP response from a ListProcessesWithResponse call
+func ParseListProcessesResponse(rsp *http.Response) (*ListProcessesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListProcessesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ProcessList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseStopProcessResponse parses an HTTP response from a StopProcessWithResponse call
+func ParseStopProcessResponse(rsp *http.Response) (*StopProcessResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &StopProcessResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Process
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

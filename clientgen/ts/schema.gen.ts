@@ -88,7 +88,10 @@ export interface paths {
         /** List the workspaces */
         get: operations["listWorkspaces"];
         put?: never;
-        /** Open a directory as a workspace */
+        /**
+         * Open a directory as a workspace
+         * @description The same path gives the same workspace, under the name it has; 201 then too.
+         */
         post: operations["createWorkspace"];
         delete?: never;
         options?: never;
@@ -216,6 +219,46 @@ export interface paths {
         get: operations["getMessage"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/processes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List commands that outlived the turn which started them; of a root session, those of every session below it too
+         * @description They are never children and hold no turn open.
+         */
+        get: operations["listProcesses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/processes/{processID}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End one process and no other
+         * @description Answers when the provider has ended it. One that has ended already is given as it is; one that the provider cannot end alone is 409 cancel_unsupported.
+         */
+        post: operations["stopProcess"];
         delete?: never;
         options?: never;
         head?: never;
@@ -501,7 +544,7 @@ export interface components {
             message: string;
         };
         /** @description One committed change. Data is the whole entity as the HTTP API gives it. A client must skip kinds it does not know. */
-        Event: components["schemas"]["EventInteractionCreated"] | components["schemas"]["EventInteractionUpdated"] | components["schemas"]["EventMessageCreated"] | components["schemas"]["EventMessageUpdated"] | components["schemas"]["EventOperationUpdated"] | components["schemas"]["EventSessionCreated"] | components["schemas"]["EventSessionDeleted"] | components["schemas"]["EventSessionUpdated"] | components["schemas"]["EventTurnCreated"] | components["schemas"]["EventTurnUpdated"];
+        Event: components["schemas"]["EventInteractionCreated"] | components["schemas"]["EventInteractionUpdated"] | components["schemas"]["EventMessageCreated"] | components["schemas"]["EventMessageUpdated"] | components["schemas"]["EventOperationUpdated"] | components["schemas"]["EventProcessUpdated"] | components["schemas"]["EventSessionCreated"] | components["schemas"]["EventSessionDeleted"] | components["schemas"]["EventSessionUpdated"] | components["schemas"]["EventTurnCreated"] | components["schemas"]["EventTurnUpdated"];
         EventInteractionCreated: {
             agentSessionId: string;
             data: components["schemas"]["Interaction"];
@@ -626,6 +669,28 @@ export interface components {
              * @description Newest number committed
              */
             seq: number;
+        };
+        EventProcessUpdated: {
+            agentSessionId: string;
+            data: components["schemas"]["Process"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "process.updated";
+            /**
+             * Format: int64
+             * @description Number of the change in its workspace, without gaps
+             */
+            seq: number;
+            /**
+             * Format: date-time
+             * @description For people; the order is seq
+             */
+            time: string;
+            turnId?: string;
+            /** @enum {string} */
+            type: "event";
         };
         EventSessionCreated: {
             agentSessionId: string;
@@ -980,6 +1045,29 @@ export interface components {
             /** @description URN of the kind of problem; one for each code */
             type: string;
         };
+        Process: {
+            agentSessionId: string;
+            /** @description Tool call that started it */
+            callId?: string;
+            command: string;
+            /** Format: date-time */
+            createdAt: string;
+            cwd?: string;
+            /** Format: date-time */
+            endedAt?: string;
+            id: string;
+            /** @enum {string} */
+            status: "running" | "ended";
+            /** @description The provider can be asked to end this one alone */
+            stoppable: boolean;
+            /** @description Turn that started it */
+            turnId: string;
+            /** Format: date-time */
+            updatedAt: string;
+        };
+        ProcessList: {
+            items: components["schemas"]["Process"][];
+        };
         Provider: {
             capabilities: components["schemas"]["Capabilities"];
             displayName: string;
@@ -1325,7 +1413,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Chosen by the client: the same request with the same key gives the first one's answer and does nothing again */
+                /** @description Taken and not looked at: the same request gives the same result here with any key, or without one */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -1716,7 +1804,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Chosen by the client: the same request with the same key gives the first one's answer and does nothing again */
+                /** @description Taken and not looked at: the same request gives the same result here with any key, or without one */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -1771,6 +1859,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Message"];
+                };
+            };
+            /** @description Any refusal or failure; code says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listProcesses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspaceID: string;
+                agentSessionID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessList"];
+                };
+            };
+            /** @description Any refusal or failure; code says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stopProcess: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                workspaceID: string;
+                agentSessionID: string;
+                processID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Process"];
                 };
             };
             /** @description Any refusal or failure; code says which */
@@ -1857,7 +2010,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Chosen by the client: the same request with the same key gives the first one's answer and does nothing again */
+                /** @description Taken and not looked at: the same request gives the same result here with any key, or without one */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -1935,7 +2088,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Chosen by the client: the same request with the same key gives the first one's answer and does nothing again */
+                /** @description Taken and not looked at: the same request gives the same result here with any key, or without one */
                 "Idempotency-Key"?: string;
             };
             path: {

@@ -55,6 +55,7 @@ func New(mux *http.ServeMux, d Deps) *API {
 	a.registerTurns()
 	a.registerMessages()
 	a.registerInteractions()
+	a.registerProcesses()
 	a.registerEvents()
 	a.registerStream()
 	a.spec = sync.OnceValues(func() ([]byte, error) { return renderSpec(a.huma.OpenAPI()) })

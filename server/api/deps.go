@@ -24,6 +24,7 @@ type Reader interface {
 	Messages(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, r agent.MessageRange) (agent.MessagePage, error)
 	Message(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, message agent.MessageID) (agent.Message, error)
 	Interactions(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, status agent.InteractionStatus) ([]agent.Interaction, error)
+	Processes(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID) ([]agent.Process, error)
 	Operation(ctx context.Context, ws agent.WorkspaceID, op agent.OperationID) (agent.Operation, error)
 	Events(ctx context.Context, ws agent.WorkspaceID, after int64, limit int) (agent.Log, error)
 	Head(ctx context.Context, ws agent.WorkspaceID) (seq int64, epoch string, oldest int64, err error)
@@ -47,6 +48,8 @@ type Commands interface {
 	// and nothing was done; the operation then lists it as already terminal.
 	Cancel(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, turn agent.TurnID, client string) (op agent.Operation, settled bool, err error)
 	Answer(ctx context.Context, ws agent.WorkspaceID, a agent.NewAnswer) (agent.Interaction, agent.Operation, error)
+	// StopProcess ends a process that outlived its turn and returns it as it then is.
+	StopProcess(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, process agent.ProcessID) (agent.Process, error)
 }
 
 // Version says which build answers.

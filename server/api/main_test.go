@@ -103,6 +103,14 @@ func (f *fake) Interactions(_ context.Context, _ agent.WorkspaceID, _ agent.Sess
 	return []agent.Interaction{{Detail: agent.Detail{Questions: []agent.Question{{ID: "q"}}}}}, f.ask(s)
 }
 
+func (f *fake) Processes(context.Context, agent.WorkspaceID, agent.SessionID) ([]agent.Process, error) {
+	return []agent.Process{{ID: "p_1", Status: agent.ProcessRunning}}, f.ask()
+}
+
+func (f *fake) StopProcess(_ context.Context, _ agent.WorkspaceID, _ agent.SessionID, id agent.ProcessID) (agent.Process, error) {
+	return agent.Process{ID: id, Status: agent.ProcessEnded}, f.ask(id)
+}
+
 func (f *fake) Operation(_ context.Context, _ agent.WorkspaceID, op agent.OperationID) (agent.Operation, error) {
 	return agent.Operation{ID: op}, f.ask(op)
 }

@@ -240,6 +240,8 @@ func TestFailuresOfEveryOperation(t *testing.T) {
 		{"POST", ses + "/messages", newMessage},
 		{"GET", ses + "/interactions", ""},
 		{"POST", trn + "/interactions/req_1/response", `{"optionId":"a"}`},
+		{"GET", ses + "/processes", ""},
+		{"POST", ses + "/processes/p_1/stop", ""},
 		{"GET", ws + "/operations/op_1", ""},
 		{"GET", ws + "/events", ""},
 	} {

@@ -23,6 +23,7 @@ var entities = map[agent.EventKind]reflect.Type{
 	agent.InteractionCreated: reflect.TypeFor[agent.Interaction](),
 	agent.InteractionUpdated: reflect.TypeFor[agent.Interaction](),
 	agent.OperationUpdated:   reflect.TypeFor[agent.Operation](),
+	agent.ProcessUpdated:     reflect.TypeFor[agent.Process](),
 }
 
 // Schema implements huma.SchemaProvider: one variant for each kind, told apart by kind.

@@ -37,6 +37,10 @@ func (quiet) Cancel(context.Context, agent.Claimed, func(agent.Evidence)) error 
 	return agent.Errorf(agent.CodeProviderGone, "nothing runs")
 }
 func (quiet) Answer(context.Context, agent.SessionID, agent.Interaction) error { return nil }
+func (quiet) StopProcess(context.Context, agent.SessionID, agent.SessionID, agent.ProcessID) error {
+	return agent.Errorf(agent.CodeProviderGone, "nothing runs")
+}
+
 func (quiet) Forget(context.Context, agent.SessionID, []agent.SessionID)       {}
 func (quiet) CloseSession(context.Context, agent.SessionID) error              { return nil }
 
@@ -202,6 +206,9 @@ func TestWholeLife(t *testing.T) {
 			Detail: agent.Detail{Questions: []agent.Question{{ID: "q1", Text: "Which?"}}},
 		}},
 		agent.MessagePut{Message: agent.Message{ID: "msg_call", SessionID: root, TurnID: turn, Role: agent.RoleTool, Kind: agent.MessageToolCall, Status: agent.MessageCompleted, Output: "started"}},
+		agent.ProcessSeen{Process: agent.Process{ID: "prc_1", SessionID: "ses_kid", TurnID: "trn_kid", Command: "serve", Status: agent.ProcessRunning, Stoppable: true}},
+		agent.ProcessSeen{Process: agent.Process{ID: "prc_2", SessionID: "ses_kid", TurnID: "trn_kid", Command: "watch", Status: agent.ProcessRunning}},
+		agent.ProcessSeen{Process: agent.Process{ID: "prc_2", SessionID: "ses_kid", TurnID: "trn_kid", Status: agent.ProcessEnded}},
 		agent.UsageReported{Session: "ses_kid", Turn: "trn_kid", Usage: agent.Usage{InputTokens: 5}},
 		agent.ProviderTurnEnded{Session: root, Turn: turn, Key: "p1", Outcome: agent.OutcomeCompleted},
 	)
@@ -224,6 +231,11 @@ func TestWholeLife(t *testing.T) {
 	if asked, _ := w.call(200, "listInteractions", rootPath+"/interactions", nil)["items"].([]any); len(asked) != 2 {
 		t.Errorf("a root asks for its children too: %v", asked)
 	}
+	if run, _ := w.call(200, "listProcesses", rootPath+"/processes", nil)["items"].([]any); len(run) != 2 {
+		t.Errorf("a root lists the processes of its children too: %v", run)
+	}
+	w.call(200, "stopProcess", childPath+"/processes/prc_1/stop", nil)
+	w.call(404, "stopProcess", rootPath+"/processes/prc_1/stop", nil) // it is the child's
 	answer := childPath + "/turns/trn_kid/interactions/req_1/response"
 	w.call(422, "respondToInteraction", answer, map[string]any{"optionId": "maybe"})
 	op := id(t, w.call(202, "respondToInteraction", answer, map[string]any{"optionId": "yes"}), "operation", "id")

@@ -24,6 +24,7 @@ type fakeStore struct {
 	mu        sync.Mutex
 	sessions  map[agent.SessionID]agent.Session
 	turns     map[agent.TurnID]agent.Turn
+	processes map[agent.ProcessID]agent.Process
 	ops       []*fakeOp
 	hears     []agent.Evidence
 	created   []agent.NewSession
@@ -261,6 +262,9 @@ type fakeLive struct {
 	guide  func(ctx context.Context) error
 	cancel func(ctx context.Context, heard func(agent.Evidence)) error
 	answer func(ctx context.Context) error
+
+	stopProcess error
+	onStop      func()
 }
 
 func (f *fakeLive) note(call string) {
@@ -313,6 +317,14 @@ func (f *fakeLive) Answer(ctx context.Context, _ agent.SessionID, _ agent.Intera
 	return f.do(ctx, "answer", f.answer)
 }
 
+func (f *fakeLive) StopProcess(context.Context, agent.SessionID, agent.SessionID, agent.ProcessID) error {
+	f.note("stop process")
+	if f.onStop != nil {
+		f.onStop()
+	}
+	return f.stopProcess
+}
+
 func (f *fakeLive) Forget(context.Context, agent.SessionID, []agent.SessionID) { f.note("forget") }
 
 func (f *fakeLive) CloseSession(context.Context, agent.SessionID) error {
@@ -362,4 +374,14 @@ func (d *desk) ended(op *fakeOp) bool {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
 	return !op.Operation.Status.Open()
+}
+
+func (f *fakeStore) Process(_ context.Context, _ agent.WorkspaceID, _ agent.SessionID, id agent.ProcessID) (agent.Process, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, ok := f.processes[id]
+	if !ok {
+		return p, agent.Errorf(agent.CodeNotFound, "no process")
+	}
+	return p, nil
 }

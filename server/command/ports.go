@@ -22,6 +22,8 @@ type Store interface {
 	Turn(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, turn agent.TurnID) (agent.Turn, error)
 	Interaction(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, turn agent.TurnID, request agent.RequestID) (agent.Interaction, error)
 
+	Process(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, process agent.ProcessID) (agent.Process, error)
+
 	Submit(ctx context.Context, m agent.NewMessage) (agent.Submitted, error)
 	PrepareCancel(ctx context.Context, session agent.SessionID, turn agent.TurnID, client string) (agent.Operation, bool, error)
 	PrepareAnswer(ctx context.Context, a agent.NewAnswer) (agent.Interaction, agent.Operation, error)
@@ -48,6 +50,8 @@ type Live interface {
 	Cancel(ctx context.Context, c agent.Claimed, heard func(agent.Evidence)) error
 	// Answer delivers the response recorded in i.
 	Answer(ctx context.Context, root agent.SessionID, i agent.Interaction) error
+	// StopProcess ends one process that outlived its turn.
+	StopProcess(ctx context.Context, root, session agent.SessionID, process agent.ProcessID) error
 	// Forget stops what runs of deleted sessions.
 	Forget(ctx context.Context, root agent.SessionID, sessions []agent.SessionID)
 	// CloseSession ends a root session's runtime.

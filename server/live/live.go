@@ -161,6 +161,20 @@ func (l *Live) Answer(ctx context.Context, root agent.SessionID, ans provider.An
 	return r.call("Answer", func() error { return r.rt.Answer(ctx, ans) })
 }
 
+// StopProcess ends one process that outlived its turn. CodeProviderGone if no runtime is
+// open; then the process has ended too. CodeCancelUnsupported if the provider cannot.
+func (l *Live) StopProcess(ctx context.Context, root, session agent.SessionID, process agent.ProcessID) error {
+	r := l.running(root)
+	if r == nil {
+		return gone()
+	}
+	stopper, able := r.rt.(provider.ProcessStopper)
+	if !able {
+		return agent.Errorf(agent.CodeCancelUnsupported, "this provider cannot end one process alone")
+	}
+	return r.call("StopProcess", func() error { return stopper.StopProcess(ctx, session, process) })
+}
+
 // Forget stops what still runs of deleted sessions, if anything does.
 func (l *Live) Forget(ctx context.Context, root agent.SessionID, sessions []agent.SessionID) {
 	if r := l.running(root); r != nil {

@@ -133,7 +133,7 @@ func (s *sink) note(f agent.Fact, applied agent.Applied) {
 	case agent.SessionLost:
 		s.lost = true
 	case agent.SessionDescribed, agent.ChildStarted, agent.TurnStarted, agent.TextAppended,
-		agent.InteractionAsked, agent.InteractionEnded, agent.UsageReported:
+		agent.InteractionAsked, agent.InteractionEnded, agent.UsageReported, agent.ProcessSeen:
 	}
 	if applied.RootSettled { // one root turn is open at a time, and nothing lives below a settled one
 		clear(s.turns)
@@ -152,7 +152,7 @@ func (s *sink) outOfBounds(f agent.Fact) (agent.TurnID, bool) {
 	case agent.InteractionAsked:
 		return f.Interaction.TurnID, s.a.dropped(f.Interaction.SessionID, f.Interaction.TurnID, "")
 	case agent.SessionDescribed, agent.ProviderTurnStarted, agent.ProviderTurnEnded, agent.ChildStarted, agent.TurnStarted,
-		agent.TurnSettled, agent.InteractionEnded, agent.UsageReported, agent.SessionLost:
+		agent.TurnSettled, agent.InteractionEnded, agent.UsageReported, agent.SessionLost, agent.ProcessSeen:
 	}
 	return "", false
 }

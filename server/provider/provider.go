@@ -90,6 +90,14 @@ type Runtime interface {
 	Done() <-chan struct{}
 }
 
+// ProcessStopper is a Runtime that can end one process which outlived its turn, and no
+// other. Only processes that were reported as stoppable are asked for.
+type ProcessStopper interface {
+	// StopProcess returns when the provider has ended the process, or with the reason why
+	// it has not. The end is reported as a fact before.
+	StopProcess(ctx context.Context, session agent.SessionID, process agent.ProcessID) error
+}
+
 // Input is a person's message on its way to the root agent.
 type Input struct {
 	Turn    agent.TurnID    // the canonical root turn

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -23,6 +24,7 @@ type findings struct {
 	messages     []messageID
 	interactions []interactionID
 	operations   []agent.OperationID
+	processes    []agent.Process // as they were told last
 	Invariants
 }
 
@@ -91,7 +93,15 @@ func (j *judge) note(e agent.Event, seen map[agent.OperationID]bool) {
 			seen[o.ID] = true
 			j.operations = append(j.operations, o.ID)
 		}
-	case agent.SessionUpdated, agent.MessageUpdated, agent.InteractionUpdated, agent.ProcessUpdated:
+	case agent.ProcessUpdated:
+		p := decode[agent.Process](e)
+		at := slices.IndexFunc(j.processes, func(o agent.Process) bool { return o.SessionID == p.SessionID && o.ID == p.ID })
+		if at < 0 {
+			j.processes = append(j.processes, p)
+		} else {
+			j.processes[at] = p
+		}
+	case agent.SessionUpdated, agent.MessageUpdated, agent.InteractionUpdated:
 	}
 }
 

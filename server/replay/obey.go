@@ -198,6 +198,11 @@ func (r *runtimes) Answer(ctx context.Context, root agent.SessionID, i agent.Int
 	return r.port().Answer(ctx, root, i)
 }
 
+// StopProcess implements command.Live.
+func (r *runtimes) StopProcess(ctx context.Context, root, session agent.SessionID, process agent.ProcessID) error {
+	return r.live.StopProcess(ctx, root, session, process)
+}
+
 // Forget implements command.Live.
 func (r *runtimes) Forget(ctx context.Context, root agent.SessionID, sessions []agent.SessionID) {
 	defer r.still.work(-1)

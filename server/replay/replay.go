@@ -21,6 +21,7 @@ type End struct {
 	Messages     []agent.Message     `json:"messages"`
 	Interactions []agent.Interaction `json:"interactions"`
 	Operations   []agent.Operation   `json:"operations"`
+	Processes    []agent.Process     `json:"processes,omitempty"`
 	Diagnostics  Diagnostics         `json:"diagnostics"`
 	Invariants   Invariants          `json:"invariants"`
 }

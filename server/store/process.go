@@ -63,8 +63,8 @@ func (t *tx) loseProcesses(root *ident) error {
 	}
 	for _, r := range rows {
 		owner, err := t.session(r.SessionID)
-		if err != nil || owner == nil {
-			return fmt.Errorf("owner of process %s: %w", r.ID, err)
+		if err != nil {
+			return err
 		}
 		row, err := t.q.EndProcess(bg, dbgen.EndProcessParams{EndedAt: t.now, PK: r.PK})
 		if err != nil {

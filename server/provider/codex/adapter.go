@@ -99,7 +99,7 @@ func (a *Adapter) Probe(ctx context.Context) provider.Info {
 		Notes: []string{
 			"A stop is confirmed for the main agent and for each child by the end of that exact turn.",
 			"When only a child is stopped, the main agent is not told: it may sit in its own wait for 10 seconds or more.",
-			"Commands that a stopped agent had started can outlive it; their late output is kept as history.",
+			"Commands that an agent has started can outlive its turn; they are listed as processes, each can be ended alone, and their late output is kept as history.",
 			"A message is delivered when Codex shows it as taken; one that a stop overtakes is marked as not delivered.",
 			"With version 2 of its multi-agent tools Codex does not show what a child was asked to do.",
 			"Questions to the person can come from the main agent only; approvals come from children too.",

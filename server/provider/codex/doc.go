@@ -18,7 +18,9 @@
 //   - summon.go: an idle child that is given another task
 //   - turns.go: provider turns of the root thread, turns of child threads
 //   - items.go, toolcalls.go: items become messages
-//   - interact.go: approvals and questions
+//   - interact.go, permit.go, elicit.go: approvals and questions
+//   - plans.go, shells.go, limits.go: what is told of whole turns, of commands that outlive
+//     them, and of the account
 //   - guide.go: start and steer
 //   - cancel.go: interrupts and what confirms them
 //

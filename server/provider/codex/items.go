@@ -28,6 +28,7 @@ type item struct {
 	shown   int64     // bytes of it when it was shown last
 	shownAt time.Time // and when that was
 	over    bool      // the server has said its last of it
+	command bool      // it is a command
 }
 
 // end forgets what was kept for the item's end, and of a repeated end nothing is taken.

@@ -266,23 +266,33 @@ func TestRealGoal(t *testing.T) {
 	}
 }
 
-// A shell that outlives its turn is listed, and can be ended by itself.
-func TestRealListOfProcesses(t *testing.T) {
-	r := startTapped(t, Script{"root": {{Shell("call_bg", "sleep 77")}, {Say("It runs on.")}}}, Options{})
+// A shell that outlives its turn is listed as a process of it, holds nothing, and is ended
+// alone; one whose turn was stopped as well.
+func TestRealProcesses(t *testing.T) {
+	r := startReal(t, Script{"root": {
+		{Shell("call_bg", "sleep 77")}, {Say("It runs on.")},
+		{Shell("call_two", "sleep 78")}, {Gate("never"), Say("x")},
+	}}, Options{})
 	r.say("Start it")
 	r.wantRoot(agent.OutcomeCompleted)
-	var list struct {
-		Data []struct{ Command, ItemID, ProcessID, Cwd string }
+	r.until("the process is listed", func(v providertest.View) bool { return len(v.Processes) == 1 })
+	in := r.say("And another")
+	r.held("never")
+	r.cancel(in.Turn)
+	view := r.until("both are listed", func(v providertest.View) bool { return len(v.Processes) == 2 })
+	for n, command := range []string{"sleep 77", "sleep 78"} {
+		p := view.Processes[n]
+		if p.TurnID != view.Turns[n].ID || p.Status != agent.ProcessRunning || !strings.Contains(p.Command, command) || !p.Stoppable {
+			t.Errorf("process %+v", p)
+		}
 	}
-	thread := r.View().Root().ProviderSessionID
-	r.tap.ask(r.ctx, "thread/backgroundTerminals/list", fmt.Sprintf(`{"threadId":%q}`, thread), &list)
-	if len(list.Data) != 1 || list.Data[0].ItemID != "call_bg" || !strings.Contains(list.Data[0].Command, "sleep 77") {
-		t.Fatalf("processes %+v", list)
+	r.must(r.rt.(provider.ProcessStopper).StopProcess(r.ctx, r.Root, "call_bg"))
+	if v := r.View(); v.Processes[0].Status != agent.ProcessEnded || v.Processes[1].Status != agent.ProcessRunning {
+		t.Errorf("processes %+v", v.Processes)
 	}
-	t.Logf("%+v", list)
-	var ended struct{ Terminated bool }
-	r.tap.ask(r.ctx, "thread/backgroundTerminals/terminate", fmt.Sprintf(`{"threadId":%q,"processId":%q}`, thread, list.Data[0].ProcessID), &ended)
-	if !ended.Terminated {
-		t.Error("not ended")
+	for _, p := range processesOf(t, r.place.Home) {
+		if strings.Contains(p, "sleep 77") && !strings.Contains(p, "bash") {
+			t.Errorf("still there: %s", p)
+		}
 	}
 }

@@ -261,6 +261,8 @@ func checkRequests(t *testing.T, load func(string) schema) {
 		}{}, "v2/ThreadReadResponse.json"},
 		{methodTurnStart, turnStartParams{}, turnStartResult{}, "v2/TurnStartResponse.json"},
 		{methodTurnSteer, turnSteerParams{}, turnSteerResult{}, "v2/TurnSteerResponse.json"},
+		{methodShells, threadReadParams{}, shellsResult{}, "v2/ThreadBackgroundTerminalsListResponse.json"},
+		{methodEndShell, endShellParams{}, endShellResult{}, "v2/ThreadBackgroundTerminalsTerminateResponse.json"},
 		{methodTurnInterrupt, turnInterruptParams{}, struct{}{}, "v2/TurnInterruptResponse.json"},
 	} {
 		params, ok := all.params(c.method)

@@ -124,8 +124,8 @@ func (s *stage) expect(what string) sent {
 	case m.Error != nil:
 		got = "refusal"
 	}
-	if got == methodThreadRead && what != methodThreadRead {
-		s.fail(m, "thread not loaded") // a child's names are not what the test is about
+	if (got == methodThreadRead || got == methodShells) && what != got {
+		s.fail(m, "thread not loaded") // names and shells are not what the test is about
 		return s.expect(what)
 	}
 	if !strings.HasPrefix(got, what) {
@@ -148,11 +148,14 @@ func (s *stage) expectInterrupt(thread, turn string) sent {
 func (s *stage) quiet() {
 	s.t.Helper()
 	for line := s.srv.peek(); line != nil; line = s.srv.peek() {
-		if !strings.Contains(string(line), methodThreadRead) {
+		asks := methodThreadRead
+		if strings.Contains(string(line), methodShells) {
+			asks = methodShells
+		} else if !strings.Contains(string(line), asks) {
 			s.t.Errorf("the adapter wrote %s", line)
 			return
 		}
-		s.fail(s.expect(methodThreadRead), "thread not loaded")
+		s.fail(s.expect(asks), "thread not loaded")
 	}
 }
 

@@ -40,7 +40,8 @@ type thread struct {
 	titled   titleRank // of a child: what its title is made of
 	lookedUp bool      // of a child: thread/read was asked for its names
 
-	summoned   *turn // the turn that asked this idle child to work again
+	shells     map[agent.ProcessID]running // that outlive their turns
+	summoned   *turn                       // the turn that asked this idle child to work again
 	summonedOn *thread
 	stopSummon func() bool
 

@@ -89,6 +89,7 @@ func (r *runtime) toolCall(t *thread, u *turn, it *threadItem, done bool) {
 	m := agent.Message{Name: it.Type, Status: callStatus(it.Status, done)}
 	switch it.Type {
 	case itemCommand:
+		i.command = true
 		m.Title, m.Input = bounded(plainCommand(it), titleLength), boundedInput(it.Command)
 		if it.AggregatedOutput != "" {
 			i.output = tail{}
@@ -117,6 +118,7 @@ func (r *runtime) toolCall(t *thread, u *turn, it *threadItem, done bool) {
 	r.putCall(t, u, i, m)
 	if done {
 		i.end()
+		r.shellEnded(t, agent.ProcessID(it.ID))
 	}
 }
 

@@ -220,6 +220,7 @@ func (r *runtime) endTurn(t *thread, u *turn, outcome agent.Outcome, why *agent.
 	}
 	r.showDiff(t, u)
 	u.diff = standing{}
+	r.findShells(t, u)
 	r.closeItems(t, u)
 	if len(u.texts) > 0 && u.texts[0].opens && outcome == agent.OutcomeCompleted {
 		// A turn that ran to its own end has read what it was started with.

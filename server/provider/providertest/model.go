@@ -30,6 +30,7 @@ type Model struct {
 	runs       []*runRow
 	messages   []*agent.Message
 	asks       []*agent.Interaction
+	processes  []agent.Process
 	records    []Record
 	violations []string
 }
@@ -136,6 +137,8 @@ func (m *Model) apply(f agent.Fact) agent.Applied {
 		return m.use(f)
 	case agent.SessionLost:
 		return m.lose(f)
+	case agent.ProcessSeen:
+		return m.seeProcess(f.Process)
 	}
 	return m.violate(agent.CodeInvalid, "fact of unknown type %T", f)
 }

@@ -18,6 +18,7 @@ type View struct {
 	ProviderTurns []agent.ProviderTurn
 	Messages      []agent.Message
 	Interactions  []agent.Interaction
+	Processes     []agent.Process
 	Held          map[agent.TurnID]agent.HeldBy  // why each open root turn is open
 	Retained      map[agent.TurnID]agent.Outcome // of root turns
 }
@@ -48,6 +49,7 @@ func (m *Model) View() View {
 	for _, i := range m.asks {
 		v.Interactions = append(v.Interactions, *i)
 	}
+	v.Processes = slices.Clone(m.processes)
 	return v
 }
 
