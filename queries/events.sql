@@ -12,3 +12,14 @@ SELECT pk FROM events WHERE pk > CAST(@after AS INTEGER) ORDER BY pk LIMIT 1;
 
 -- name: TrimEvents :execrows
 DELETE FROM events WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS INTEGER);
+
+-- name: EraseEventsOfTree :exec
+-- What was told of a deleted tree becomes the news of its end: the numbers stay, the content
+-- goes. No index helps: one more page for every commit would cost more than a scan at a deletion.
+UPDATE events SET kind = 'session.deleted', turn_id = '', data = substr(data, 1, 0)
+WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS INTEGER) AND root_id = @root_id AND kind <> 'session.deleted';
+
+-- name: EraseEventsOfSessions :exec
+UPDATE events SET kind = 'session.deleted', turn_id = '', data = substr(data, 1, 0)
+WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS INTEGER) AND root_id = @root_id AND kind <> 'session.deleted'
+    AND session_id IN (SELECT value FROM json_each(CAST(@gone AS TEXT)));

@@ -95,6 +95,9 @@ LIMIT @page;
 INSERT INTO session_search (session, text) VALUES (@session, @text)
 ON CONFLICT (session) DO UPDATE SET text = excluded.text;
 
+-- name: DeleteSearch :exec
+DELETE FROM session_search WHERE session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT)));
+
 -- name: SearchText :one
 SELECT text FROM session_search WHERE session = @session;
 

@@ -19,7 +19,7 @@ SELECT * FROM workspaces WHERE path = @path AND deleted_at = 0;
 SELECT * FROM workspaces WHERE deleted_at = 0 ORDER BY pk;
 
 -- name: WorkspaceKeys :many
-SELECT pk FROM workspaces ORDER BY pk;
+SELECT pk, CAST(deleted_at <> 0 AS INTEGER) AS deleted FROM workspaces ORDER BY pk;
 
 -- name: InsertWorkspace :one
 INSERT INTO workspaces (id, name, path, created_at) VALUES (@id, @name, @path, @created_at) RETURNING *;

@@ -93,6 +93,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteProviderTurnsStmt, err = db.PrepareContext(ctx, deleteProviderTurns); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteProviderTurns: %w", err)
 	}
+	if q.deleteSearchStmt, err = db.PrepareContext(ctx, deleteSearch); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteSearch: %w", err)
+	}
 	if q.deleteTurnsStmt, err = db.PrepareContext(ctx, deleteTurns); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteTurns: %w", err)
 	}
@@ -110,6 +113,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.epochStmt, err = db.PrepareContext(ctx, epoch); err != nil {
 		return nil, fmt.Errorf("error preparing query Epoch: %w", err)
+	}
+	if q.eraseEventsOfSessionsStmt, err = db.PrepareContext(ctx, eraseEventsOfSessions); err != nil {
+		return nil, fmt.Errorf("error preparing query EraseEventsOfSessions: %w", err)
+	}
+	if q.eraseEventsOfTreeStmt, err = db.PrepareContext(ctx, eraseEventsOfTree); err != nil {
+		return nil, fmt.Errorf("error preparing query EraseEventsOfTree: %w", err)
 	}
 	if q.eventsBetweenStmt, err = db.PrepareContext(ctx, eventsBetween); err != nil {
 		return nil, fmt.Errorf("error preparing query EventsBetween: %w", err)
@@ -528,6 +537,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteProviderTurnsStmt: %w", cerr)
 		}
 	}
+	if q.deleteSearchStmt != nil {
+		if cerr := q.deleteSearchStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteSearchStmt: %w", cerr)
+		}
+	}
 	if q.deleteTurnsStmt != nil {
 		if cerr := q.deleteTurnsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteTurnsStmt: %w", cerr)
@@ -556,6 +570,16 @@ func (q *Queries) Close() error {
 	if q.epochStmt != nil {
 		if cerr := q.epochStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing epochStmt: %w", cerr)
+		}
+	}
+	if q.eraseEventsOfSessionsStmt != nil {
+		if cerr := q.eraseEventsOfSessionsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing eraseEventsOfSessionsStmt: %w", cerr)
+		}
+	}
+	if q.eraseEventsOfTreeStmt != nil {
+		if cerr := q.eraseEventsOfTreeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing eraseEventsOfTreeStmt: %w", cerr)
 		}
 	}
 	if q.eventsBetweenStmt != nil {
@@ -1115,12 +1139,15 @@ type Queries struct {
 	deleteMessagesStmt         *sql.Stmt
 	deleteProcessesStmt        *sql.Stmt
 	deleteProviderTurnsStmt    *sql.Stmt
+	deleteSearchStmt           *sql.Stmt
 	deleteTurnsStmt            *sql.Stmt
 	describeSessionStmt        *sql.Stmt
 	dueOperationsStmt          *sql.Stmt
 	endOpenMessagesStmt        *sql.Stmt
 	endProcessStmt             *sql.Stmt
 	epochStmt                  *sql.Stmt
+	eraseEventsOfSessionsStmt  *sql.Stmt
+	eraseEventsOfTreeStmt      *sql.Stmt
 	eventsBetweenStmt          *sql.Stmt
 	failOperationsOfStmt       *sql.Stmt
 	gateRowStmt                *sql.Stmt
@@ -1249,12 +1276,15 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteMessagesStmt:         q.deleteMessagesStmt,
 		deleteProcessesStmt:        q.deleteProcessesStmt,
 		deleteProviderTurnsStmt:    q.deleteProviderTurnsStmt,
+		deleteSearchStmt:           q.deleteSearchStmt,
 		deleteTurnsStmt:            q.deleteTurnsStmt,
 		describeSessionStmt:        q.describeSessionStmt,
 		dueOperationsStmt:          q.dueOperationsStmt,
 		endOpenMessagesStmt:        q.endOpenMessagesStmt,
 		endProcessStmt:             q.endProcessStmt,
 		epochStmt:                  q.epochStmt,
+		eraseEventsOfSessionsStmt:  q.eraseEventsOfSessionsStmt,
+		eraseEventsOfTreeStmt:      q.eraseEventsOfTreeStmt,
 		eventsBetweenStmt:          q.eventsBetweenStmt,
 		failOperationsOfStmt:       q.failOperationsOfStmt,
 		gateRowStmt:                q.gateRowStmt,

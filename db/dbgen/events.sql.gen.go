@@ -7,7 +7,50 @@ package dbgen
 
 import (
 	"context"
+
+	"github.com/turnkeeper/turnkeeper/server/agent"
 )
+
+const eraseEventsOfSessions = `-- name: EraseEventsOfSessions :exec
+UPDATE events SET kind = 'session.deleted', turn_id = '', data = substr(data, 1, 0)
+WHERE pk > CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) AND root_id = ?3 AND kind <> 'session.deleted'
+    AND session_id IN (SELECT value FROM json_each(CAST(?4 AS TEXT)))
+`
+
+type EraseEventsOfSessionsParams struct {
+	After  int64
+	Below  int64
+	RootID agent.SessionID
+	Gone   string
+}
+
+func (q *Queries) EraseEventsOfSessions(ctx context.Context, arg EraseEventsOfSessionsParams) error {
+	_, err := q.exec(ctx, q.eraseEventsOfSessionsStmt, eraseEventsOfSessions,
+		arg.After,
+		arg.Below,
+		arg.RootID,
+		arg.Gone,
+	)
+	return err
+}
+
+const eraseEventsOfTree = `-- name: EraseEventsOfTree :exec
+UPDATE events SET kind = 'session.deleted', turn_id = '', data = substr(data, 1, 0)
+WHERE pk > CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) AND root_id = ?3 AND kind <> 'session.deleted'
+`
+
+type EraseEventsOfTreeParams struct {
+	After  int64
+	Below  int64
+	RootID agent.SessionID
+}
+
+// What was told of a deleted tree becomes the news of its end: the numbers stay, the content
+// goes. No index helps: one more page for every commit would cost more than a scan at a deletion.
+func (q *Queries) EraseEventsOfTree(ctx context.Context, arg EraseEventsOfTreeParams) error {
+	_, err := q.exec(ctx, q.eraseEventsOfTreeStmt, eraseEventsOfTree, arg.After, arg.Below, arg.RootID)
+	return err
+}
 
 const eventsBetween = `-- name: EventsBetween :many
 

@@ -15,7 +15,7 @@ type Event struct {
 	SessionID agent.SessionID
 	TurnID    agent.TurnID
 	RootID    agent.SessionID
-	Data      string
+	Data      []byte
 }
 
 type Idempotency struct {

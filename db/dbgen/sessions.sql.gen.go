@@ -88,6 +88,15 @@ func (q *Queries) CountSessions(ctx context.Context) (int64, error) {
 	return count, err
 }
 
+const deleteSearch = `-- name: DeleteSearch :exec
+DELETE FROM session_search WHERE session IN (SELECT value FROM json_each(CAST(?1 AS TEXT)))
+`
+
+func (q *Queries) DeleteSearch(ctx context.Context, sessions string) error {
+	_, err := q.exec(ctx, q.deleteSearchStmt, deleteSearch, sessions)
+	return err
+}
+
 const describeSession = `-- name: DescribeSession :exec
 UPDATE sessions SET title = ?1, model = ?2, agent_type = ?3, prompt = ?4,
     provider_session_id = ?5, handles = ?6, capabilities = ?7

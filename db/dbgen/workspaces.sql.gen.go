@@ -197,22 +197,27 @@ func (q *Queries) WorkspaceByPath(ctx context.Context, path string) (Workspace, 
 }
 
 const workspaceKeys = `-- name: WorkspaceKeys :many
-SELECT pk FROM workspaces ORDER BY pk
+SELECT pk, CAST(deleted_at <> 0 AS INTEGER) AS deleted FROM workspaces ORDER BY pk
 `
 
-func (q *Queries) WorkspaceKeys(ctx context.Context) ([]int64, error) {
+type WorkspaceKeysRow struct {
+	PK      int64
+	Deleted int64
+}
+
+func (q *Queries) WorkspaceKeys(ctx context.Context) ([]WorkspaceKeysRow, error) {
 	rows, err := q.query(ctx, q.workspaceKeysStmt, workspaceKeys)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int64
+	var items []WorkspaceKeysRow
 	for rows.Next() {
-		var pk int64
-		if err := rows.Scan(&pk); err != nil {
+		var i WorkspaceKeysRow
+		if err := rows.Scan(&i.PK, &i.Deleted); err != nil {
 			return nil, err
 		}
-		items = append(items, pk)
+		items = append(items, i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

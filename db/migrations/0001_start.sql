@@ -411,7 +411,7 @@ CREATE TABLE events (
     session_id TEXT    NOT NULL,
     turn_id    TEXT    NOT NULL,
     root_id    TEXT    NOT NULL,
-    data       TEXT    NOT NULL
+    data       BLOB    NOT NULL -- JSON; written and read as bytes, never looked into
 ) STRICT;
 
 -- What an Idempotency-Key was used for.

@@ -37,6 +37,7 @@ type checkpointer struct {
 	once     sync.Once
 	units    int // owned by the writer
 	sinceCut atomic.Int64
+	cut      atomic.Bool  // trim now: a workspace was deleted
 	overdue  atomic.Bool  // the log is over its bound, and it is time to try
 	logBytes atomic.Int64 // as the last checkpoint saw it
 	nextTry  atomic.Int64 // how large the log must be for that
@@ -49,6 +50,9 @@ func (c *checkpointer) init() {
 	c.wake, c.ended = make(chan struct{}, 1), make(chan struct{})
 	c.every, c.bound = checkpointEvery, logBound
 	c.nextTry.Store(c.bound)
+	if c.cut.Load() {
+		c.ring()
+	}
 }
 
 func (c *checkpointer) stop() { c.once.Do(func() { close(c.ended) }) }
@@ -60,6 +64,16 @@ func (c *checkpointer) wrote(units int) {
 		return
 	}
 	c.units = 0
+	c.ring()
+}
+
+// trimNow has the outbox trimmed without waiting for more events.
+func (c *checkpointer) trimNow() {
+	c.cut.Store(true)
+	c.ring()
+}
+
+func (c *checkpointer) ring() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -75,7 +89,7 @@ func (s *Store) runCheckpointer() {
 		case <-s.check.wake:
 		}
 		s.passive(s.db.Checkpoint)
-		if s.check.sinceCut.Load() >= trimEvery {
+		if s.check.cut.Swap(false) || s.check.sinceCut.Load() >= trimEvery {
 			s.check.sinceCut.Store(0)
 			s.trimAll()
 		}
@@ -128,11 +142,11 @@ func (s *Store) afterCommit() {
 
 // trimAll removes what no client may come back for, a batch a transaction.
 func (s *Store) trimAll() {
-	keys, err := s.reads.WorkspaceKeys(bg)
-	for _, ws := range keys {
+	all, err := s.reads.WorkspaceKeys(bg)
+	for _, ws := range all {
 		for more := true; more && err == nil; {
 			_, err = s.write(bg, func(t *tx) (e error) {
-				more, e = t.trim(ws)
+				more, e = t.trim(ws.PK, ws.Deleted != 0)
 				return e
 			})
 		}
@@ -142,14 +156,18 @@ func (s *Store) trimAll() {
 	}
 }
 
-// trim removes one batch of the oldest events and says whether there is more to remove.
-func (t *tx) trim(ws int64) (more bool, err error) {
+// trim removes one batch of the oldest events, and of a deleted workspace every event. It
+// says whether there is more to remove.
+func (t *tx) trim(ws int64, deleted bool) (more bool, err error) {
 	base := ws << seqBits
 	oldest, err := oldestSeq(bg, t.q, ws)
 	if err != nil {
 		return false, err
 	}
 	keepFrom := t.s.w.seqs[ws] - t.s.opt.RetainEvents + 1
+	if deleted {
+		keepFrom = t.s.w.seqs[ws] + 1
+	}
 	if oldest == 0 || oldest >= keepFrom {
 		return false, nil
 	}

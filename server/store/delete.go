@@ -27,6 +27,9 @@ func (s *Store) Delete(ctx context.Context, ws agent.WorkspaceID, id agent.Sessi
 			return err
 		}
 		out, err = t.deleteTree(i)
+		if err == nil {
+			err = t.eraseEvents(i, out.Sessions)
+		}
 		return err
 	})
 	return out, err
@@ -79,6 +82,22 @@ func (t *tx) tombstone(r dbgen.Session) agent.Session {
 		ParentCallID: r.ParentCallID, RootID: r.RootID, RootTurnID: r.RootTurnID, Provider: r.Provider,
 		CreatedAt: r.CreatedAt, UpdatedAt: t.now,
 	}, nil, 0)
+}
+
+// eraseEvents takes out of the log what it told of deleted sessions before.
+func (t *tx) eraseEvents(i *ident, ids []agent.SessionID) error {
+	after, below := i.workspace<<seqBits, (i.workspace+1)<<seqBits
+	var err error
+	if i.kind == agent.KindRoot {
+		err = t.q.EraseEventsOfTree(bg, dbgen.EraseEventsOfTreeParams{After: after, Below: below, RootID: i.id})
+	} else {
+		err = t.q.EraseEventsOfSessions(bg, dbgen.EraseEventsOfSessionsParams{
+			After: after, Below: below, RootID: i.rootID, Gone: text(ids)})
+	}
+	if err != nil {
+		return fmt.Errorf("events of %s: %w", i.id, err)
+	}
+	return nil
 }
 
 // dropDeleted forgets what is remembered of sessions that are tombstones now.
@@ -176,6 +195,7 @@ func (t *tx) removeRows(i *ident, list string) error {
 		func() error { return t.q.DeleteProcesses(bg, list) },
 		func() error { return t.q.DeleteProviderTurns(bg, list) },
 		func() error { return t.q.DeleteTurns(bg, list) },
+		func() error { return t.q.DeleteSearch(bg, list) },
 		func() error {
 			return t.q.TombstoneSessions(bg, dbgen.TombstoneSessionsParams{DeletedAt: t.now, Keys: list})
 		},

@@ -2,7 +2,9 @@ package store
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,5 +196,134 @@ func TestCancelOutlivesADeletedTarget(t *testing.T) {
 		}
 		w.is(agent.PhaseSettled, agent.OutcomeCanceled)
 		w.childIs(a, agent.PhaseSettled, agent.OutcomeCanceled)
+	}
+}
+
+// What a deleted conversation said is neither stored nor served: not in its rows, not in the
+// search, not in the log, whose numbers stay whole.
+func TestNothingOfADeletedConversationIsKept(t *testing.T) {
+	for name, remove := range map[string]func(w *world, tr *tree, kid child){
+		"root":  func(w *world, tr *tree, _ child) { w.deletes(tr.root) },
+		"child": func(w *world, _ *tree, kid child) { w.deletes(kid.session) },
+		"child, then root": func(w *world, tr *tree, kid child) {
+			w.deletes(kid.session)
+			w.deletes(tr.root)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t)
+			other := w.begin()
+			tr := w.begin()
+			tr.provider("p")
+			kid, f := tr.start("kid", tr.root, tr.turn)
+			f.Title, f.Prompt = "kidsecret", "kidsecret"
+			tr.verdict(f, agent.VerdictApplied, "")
+			nested := tr.below(kid, "nested")
+			say := func(session agent.SessionID, turn agent.TurnID, id agent.MessageID, s string) {
+				w.verdict(agent.MessagePut{Message: agent.Message{ID: id, SessionID: session, TurnID: turn, Role: agent.RoleAssistant,
+					Kind: agent.MessageText, Status: agent.MessageStreaming}}, agent.VerdictApplied, "")
+				w.verdict(agent.TextAppended{Session: session, Turn: turn, Message: id, Text: s}, agent.VerdictApplied, "")
+				w.verdict(agent.MessagePut{Message: agent.Message{ID: id + "2", SessionID: session, TurnID: turn, Role: agent.RoleAssistant,
+					Kind: agent.MessageText, Content: s, Status: agent.MessageCompleted}}, agent.VerdictApplied, "")
+			}
+			say(kid.session, kid.turn, "mk", "kidsecret")
+			say(nested.session, nested.turn, "mn", "kidsecret")
+			w.verdict(agent.InteractionAsked{Interaction: agent.Interaction{SessionID: nested.session, TurnID: nested.turn, RequestID: "q",
+				Kind: agent.InteractionApproval, Title: "kidsecret"}}, agent.VerdictApplied, "")
+			title := "rootsecret"
+			_, err := w.UpdateSession(background(t), w.ws, tr.root, &title, nil)
+			w.must(err)
+			say(tr.root, tr.turn, "mr", "rootsecret")
+			say(other.root, other.turn, "mo", "othersecret")
+
+			remove(w, tr, kid)
+			gone := []string{"kidsecret"}
+			if name != "child" {
+				gone = append(gone, "rootsecret", "do it")
+				if w.deletes(other.root).WasRoot { // both trees said it; now nobody has
+					gone = append(gone, "othersecret")
+				}
+			}
+			for _, secret := range gone {
+				w.holdsNothingOf(secret)
+			}
+			if name == "child" && !w.serves("rootsecret") {
+				t.Error("the parent's own words are gone")
+			}
+		})
+	}
+}
+
+// serves tells whether the log still gives a text to who asks; its numbers must be whole.
+func (w *world) serves(secret string) bool {
+	w.Helper()
+	log, err := w.Events(background(w), w.ws, 0, maxLogPage)
+	w.must(err)
+	found := false
+	for i, e := range log.Items {
+		if e.Seq != int64(i+1) {
+			w.Fatalf("event %d has number %d", i+1, e.Seq)
+		}
+		if !json.Valid(e.Data) {
+			w.Errorf("event %d has data %q", e.Seq, e.Data)
+		}
+		found = found || strings.Contains(string(e.Data), secret)
+	}
+	return found
+}
+
+// holdsNothingOf looks into every column of every table.
+func (w *world) holdsNothingOf(secret string) {
+	w.Helper()
+	if w.serves(secret) {
+		w.Errorf("%q is still served", secret)
+	}
+	rows, err := w.db.Readers.Query(`SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table'`)
+	w.must(err)
+	var columns [][2]string
+	for rows.Next() {
+		var c [2]string
+		w.must(rows.Scan(&c[0], &c[1]))
+		columns = append(columns, c)
+	}
+	w.must(rows.Err())
+	for _, c := range columns {
+		q := fmt.Sprintf("SELECT count(*) FROM %s WHERE instr(CAST(%s AS TEXT), ?) > 0", c[0], c[1])
+		if n := query[int64](w, q, secret); n != 0 {
+			w.Errorf("%d rows of %s.%s hold %q", n, c[0], c[1], secret)
+		}
+	}
+}
+
+// The log of a deleted workspace goes wholly, also when the daemon ends before it has gone.
+func TestLogOfADeletedWorkspaceGoes(t *testing.T) {
+	w := open(t)
+	for range 5 {
+		tr := w.begin()
+		tr.provider("p")
+		tr.child("kid")
+	}
+	key := query[int64](w, "SELECT pk FROM workspaces")
+	kept, err := w.CreateWorkspace(background(t), "kept", "/kept")
+	w.must(err)
+	old := w.ws
+	w.ws = kept.ID
+	w.begin()
+	_, err = w.DeleteWorkspace(background(t), old)
+	w.must(err)
+	_, err = w.Events(background(t), old, 0, 10)
+	w.refuses(err, agent.CodeNotFound)
+	w.reopen() // Close waits for what was under way; the rest is taken up again
+	left := func() int64 { return query[int64](w, "SELECT count(*) FROM events WHERE pk >> 40 = ?", key) }
+	deadline := time.Now().Add(20 * time.Second)
+	for left() != 0 && time.Now().Before(deadline) {
+		_, err := w.write(background(t), func(*tx) error { return nil }) // behind what the trimmer has queued
+		w.must(err)
+	}
+	if n := left(); n != 0 {
+		t.Errorf("%d events are left", n)
+	}
+	if !w.serves("do it") {
+		t.Error("another workspace lost its log")
 	}
 }

@@ -258,7 +258,7 @@ func TestBusyStorageIsAnErrorThatHelps(t *testing.T) {
 	tr.provider("p")
 	kid := tr.child("kid")
 	s.failing(func(q string) error {
-		if strings.Contains(q, "INSERT INTO events") {
+		if strings.Contains(q, "INTO events") {
 			return errors.New("interrupted by the test")
 		}
 		return nil

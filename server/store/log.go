@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -88,8 +87,26 @@ func ends(ctx context.Context, q *dbgen.Queries, ws int64) (newest, oldest int64
 }
 
 func eventOf(r *dbgen.Event, ws agent.WorkspaceID) agent.Event {
+	if len(r.Data) == 0 {
+		return erased(r, ws)
+	}
 	return agent.Event{
 		Seq: r.PK & seqMask, Time: timeOf(r.At), Kind: r.Kind, SessionID: r.SessionID, TurnID: r.TurnID,
-		Data: json.RawMessage(r.Data), WorkspaceID: ws, RootSessionID: r.RootID,
+		Data: r.Data, WorkspaceID: ws, RootSessionID: r.RootID,
+	}
+}
+
+// erased is an event whose content was deleted: it tells that its session is gone.
+func erased(r *dbgen.Event, ws agent.WorkspaceID) agent.Event {
+	gone := agent.Session{
+		ID: r.SessionID, WorkspaceID: ws, Kind: agent.KindRoot, Attention: agent.AttentionNone,
+		CreatedAt: timeOf(r.At), UpdatedAt: timeOf(r.At),
+	}
+	if r.SessionID != r.RootID {
+		gone.Kind, gone.RootSessionID = agent.KindChild, r.RootID
+	}
+	return agent.Event{
+		Seq: r.PK & seqMask, Time: timeOf(r.At), Kind: agent.SessionDeleted, SessionID: r.SessionID,
+		Data: agent.AppendSession(nil, &gone), WorkspaceID: ws, RootSessionID: r.RootID,
 	}
 }

@@ -351,7 +351,7 @@ func (t *tx) encode(p *pendingEvent) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return appendSession(make([]byte, 0, 2048), &session), nil
+		return appendSession(make([]byte, 0, 1792), &session), nil
 	}
 	return marshal(p.entity)
 }
@@ -387,7 +387,7 @@ func (t *tx) insertEvents() error {
 		for i := range rest[:n] {
 			e := &rest[i]
 			args = append(args, t.workspace<<seqBits|e.Seq, at, string(e.Kind), string(e.SessionID), string(e.TurnID),
-				string(e.RootSessionID), string(e.Data))
+				string(e.RootSessionID), []byte(e.Data))
 		}
 		st, err := t.s.w.eventStatement(n)
 		if err != nil {

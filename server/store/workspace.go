@@ -78,7 +78,8 @@ func (s *Store) RenameWorkspace(ctx context.Context, id agent.WorkspaceID, name 
 }
 
 // DeleteWorkspace tombstones a workspace and every tree in it, and says what is left to do
-// outside storage. CodeNotFound.
+// outside storage. Its log is no longer served from here on, and removed in the background.
+// CodeNotFound.
 func (s *Store) DeleteWorkspace(ctx context.Context, id agent.WorkspaceID) ([]agent.Deleted, error) {
 	out := []agent.Deleted{}
 	_, err := s.write(ctx, func(t *tx) error {
@@ -104,5 +105,8 @@ func (s *Store) DeleteWorkspace(ctx context.Context, id agent.WorkspaceID) ([]ag
 		}
 		return t.q.TombstoneWorkspace(bg, dbgen.TombstoneWorkspaceParams{DeletedAt: t.now, PK: w.PK})
 	})
+	if err == nil {
+		s.check.trimNow()
+	}
 	return out, err
 }

@@ -86,8 +86,11 @@ func (w *writer) init(ctx context.Context, s *Store) (err error) {
 		return err
 	}
 	for _, ws := range keys {
-		if w.seqs[ws], err = newestSeq(ctx, w.q, ws); err != nil {
+		if w.seqs[ws.PK], err = newestSeq(ctx, w.q, ws.PK); err != nil {
 			return err
+		}
+		if ws.Deleted != 0 && w.seqs[ws.PK] > 0 { // the last run did not come to it
+			s.check.cut.Store(true)
 		}
 	}
 	return nil
