@@ -19,11 +19,15 @@ import (
 
 // anyFrame is any frame of the stream, decoded.
 type anyFrame struct {
-	Type   string          `json:"type"`
-	Epoch  string          `json:"epoch"`
-	Seq    int64           `json:"seq"`
-	Mode   string          `json:"mode"`
-	Kind   string          `json:"kind"`
+	Type  string `json:"type"`
+	Epoch string `json:"epoch"`
+	Seq   int64  `json:"seq"`
+	Mode  string `json:"mode"`
+	Kind  string `json:"kind"`
+
+	SessionID string `json:"agentSessionId"`
+	MessageID string `json:"messageId"`
+
 	Reason string          `json:"reason"`
 	Offset int64           `json:"offset"`
 	Text   string          `json:"text"`
