@@ -116,6 +116,7 @@ export class FakeDaemon {
         return { session: this.row(session), childSessions: descendants(this.state, id).map((s) => this.row(s)), seq: this.seq, epoch: this.epoch };
       }),
     turns: (_: string, id: string) => this.answer("turns", () => ({ items: [...this.state.turns.values()].filter((t) => t.agentSessionId === id) })),
+    processes: () => this.answer("processes", () => [...this.state.processes.values()]),
     interactions: () => this.answer("interactions", () => [...this.state.interactions.values()]),
     messages: (_: string, id: string, range: { before?: number; limit: number }) =>
       this.answer(`messages ${id}`, () => {

@@ -150,5 +150,6 @@ export function picture(e: Entities): unknown {
     threads: rows(e.threads).map(([id, t]) => [id, t.ids]),
     interactions: rows(e.interactions),
     operations: rows(e.operations),
+    processes: rows(e.processes),
   };
 }

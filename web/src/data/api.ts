@@ -2,7 +2,7 @@
 // the view knows a path.
 
 import { createClient, ProblemError, unwrap } from "#client/client";
-import type { Answer, Gate, Interaction, LogEvent, Message, MessagePage, NewSession, Operation, ProviderCard, Session, SessionDetail, SessionPage, Turn, TurnPage, Workspace } from "./model";
+import type { Answer, Gate, Interaction, LogEvent, Message, MessagePage, NewSession, Operation, Process, ProviderCard, Session, SessionDetail, SessionPage, Turn, TurnPage, Workspace } from "./model";
 import { freshId } from "../lib/id";
 
 export { ProblemError };
@@ -40,6 +40,8 @@ export interface Api {
   message(ws: string, id: string, message: string): Promise<Message>;
   send(ws: string, id: string, clientMessageId: string, text: string): Promise<{ turn: Turn; message: Message; delivery: string; operation?: Operation }>;
   interactions(ws: string, id: string): Promise<Interaction[]>;
+  processes(ws: string, id: string): Promise<Process[]>;
+  stopProcess(ws: string, process: Process): Promise<Process>;
   answer(ws: string, i: Interaction, answer: Answer): Promise<{ interaction: Interaction; operation: Operation }>;
   cancel(ws: string, session: string, turn: string): Promise<{ operation: Operation }>;
   events(ws: string, after: number, limit: number): Promise<{ items: LogEvent[] }>;
@@ -75,6 +77,8 @@ export function httpApi(base: string): Api {
     send: (ws, id, clientMessageId, text) =>
       unwrap(client.POST(`${session}/messages`, { params: { path: at(ws, id) }, body: { clientMessageId, content: [{ type: "text", text }] } })),
     interactions: async (ws, id) => (await unwrap(client.GET(`${session}/interactions`, { params: { path: at(ws, id) } }))).items,
+    processes: async (ws, id) => (await unwrap(client.GET(`${session}/processes`, { params: { path: at(ws, id) } }))).items,
+    stopProcess: (ws, p) => unwrap(client.POST(`${session}/processes/{processID}/stop`, { params: { path: { ...at(ws, p.agentSessionId), processID: p.id } } })),
     answer: (ws, i, body) =>
       unwrap(
         client.POST(`${turn}/interactions/{requestID}/response`, {

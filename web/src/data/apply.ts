@@ -37,6 +37,9 @@ export function applyEvent(e: Entities, event: LogEvent): void {
     case "operation.updated":
       e.putOperation(event.data, event.seq);
       return;
+    case "process.updated":
+      e.putProcess(event.data, event.seq);
+      return;
     default:
       skip(e, event);
   }

@@ -1,4 +1,4 @@
-import type { Gate, Interaction, Message, Operation, Session, Turn } from "./model";
+import type { Gate, Interaction, Message, Operation, Process, Session, Turn } from "./model";
 
 /**
  * Names of what can change, for whoever draws it: `list` (the roots), `tree:ROOT`
@@ -40,6 +40,8 @@ export class Entities {
   /** Keys of the questions of each session. */
   readonly asked = new Map<string, string[]>();
   readonly operations = new Map<string, Operation>();
+  /** Commands that outlived their turns, by session and id. */
+  readonly processes = new Map<string, Process>();
   readonly gates = new Map<string, Gate>();
   /** Children by parent session, in order of arrival. */
   readonly children = new Map<string, string[]>();
@@ -110,6 +112,13 @@ export class Entities {
     this.touch(`tree:${this.rootOf(op.agentSessionId)}`);
   }
 
+  putProcess(p: Process, seq: number): void {
+    const key = `${p.agentSessionId}/${p.id}`;
+    if (this.deleted.has(p.agentSessionId) || !this.newer(`p:${key}`, seq)) return;
+    this.processes.set(key, p);
+    this.touch(`tree:${this.rootOf(p.agentSessionId)}`);
+  }
+
   putGate(gate: Gate, sessionId: string): void {
     this.gates.set(gate.turnId, gate);
     this.touch(`gate:${this.rootOf(sessionId)}`);
@@ -162,6 +171,7 @@ export class Entities {
     drop(this.messages, sessionId);
     drop(this.interactions, sessionId);
     drop(this.operations, sessionId);
+    drop(this.processes, sessionId);
     this.touch("list", "prompts", `tree:${root}`, `thread:${sessionId}`);
   }
 

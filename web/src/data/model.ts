@@ -20,6 +20,7 @@ export type Question = Schemas["InteractionQuestion"];
 export type Answer = Schemas["InteractionResponse"];
 export type Operation = Schemas["Operation"];
 export type Target = Schemas["OperationTarget"];
+export type Process = Schemas["Process"];
 export type Gate = Schemas["Gate"];
 export type Workspace = Schemas["Workspace"];
 export type ProviderCard = Schemas["Provider"];

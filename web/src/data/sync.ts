@@ -191,15 +191,17 @@ export class Sync {
 
   private async loadTree(e: Entities, rootId: string): Promise<void> {
     const asked = e.seq;
-    const [detail, interactions, turns] = await Promise.all([
+    const [detail, interactions, turns, processes] = await Promise.all([
       this.api.detail(this.workspace, rootId),
       this.api.interactions(this.workspace, rootId),
       this.api.turns(this.workspace, rootId, 100),
+      this.api.processes(this.workspace, rootId),
     ]);
     e.epoch = detail.epoch;
     for (const s of [detail.session, ...detail.childSessions]) e.putSession(s, detail.seq);
     for (const turn of turns.items) e.putTurn(turn, asked);
     for (const i of interactions) e.putInteraction(i, asked);
+    for (const p of processes) e.putProcess(p, asked);
     e.whole.add(rootId);
     e.touch("list", "prompts", `tree:${rootId}`);
     this.hooks.changed();

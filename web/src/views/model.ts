@@ -7,7 +7,7 @@ import { useContext } from "preact/hooks";
 import { statusOf, type Api } from "../data/api";
 import type { Entities, Key } from "../data/entities";
 import { Live } from "../data/live";
-import type { Answer, Interaction, NewSession, ProviderCard, Workspace } from "../data/model";
+import type { Answer, Interaction, NewSession, Process, ProviderCard, Workspace } from "../data/model";
 import { latestTurn, pendingIn, pendingPrompts } from "../data/select";
 import { Sync, type Link, type SyncHooks, type Wire } from "../data/sync";
 import { nameOf } from "../data/why";
@@ -182,6 +182,15 @@ export class Model {
       },
     );
     this.say("Stop asked for");
+  }
+
+  async stopProcess(process: Process): Promise<void> {
+    const sync = this.sync.peek()!;
+    await sync.command(
+      () => this.api.stopProcess(sync.workspace, process),
+      (e, seq, ended) => e.putProcess(ended, seq),
+    );
+    this.say("Process stopped");
   }
 
   async rename(sessionId: string, change: { title?: string; pinned?: boolean }): Promise<void> {

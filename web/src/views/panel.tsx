@@ -1,11 +1,12 @@
 // "Why?": this turn over time, what holds it open, what a stop has confirmed, what was used.
 
 import { useState } from "preact/hooks";
-import type { Operation, Session, Target, Turn } from "../data/model";
+import { words } from "../data/api";
+import type { Operation, Process, Session, Target, Turn } from "../data/model";
 import { agentsOf, isLive, latestTurn, liveAgentsOf, openPromptsOf, stalledSince, stateOf, stateWords, stopsUnder, tokens } from "../data/select";
 import { nameOf, stopWords } from "../data/why";
 import { href } from "../lib/router";
-import { compact, money } from "../lib/text";
+import { clip, compact, money } from "../lib/text";
 import { now } from "../lib/media";
 import { roughly } from "../lib/time";
 import { Glyph } from "../ui/glyph";
@@ -34,6 +35,7 @@ export function Panel({ rootId, onClose }: { rootId: string; onClose: () => void
           <Timeline rootId={rootId} turn={turn} />
           <Open root={root} turn={turn} />
           <Stops rootId={rootId} turn={turn} />
+          <Processes rootId={rootId} />
           <Used root={root} turn={turn} />
           <Facts session={root} />
         </>
@@ -215,6 +217,59 @@ function Stop({ operation: o, rootId }: { operation: Operation; rootId: string }
         </button>
       )}
     </section>
+  );
+}
+
+/** Commands that outlived their turns: nothing waits for them, so they are easily forgotten. */
+function Processes({ rootId }: { rootId: string }) {
+  const e = useModel().tree(rootId);
+  const running = [...e.processes.values()].filter((p) => p.status === "running" && e.rootOf(p.agentSessionId) === rootId);
+  if (running.length === 0) return null;
+  return (
+    <section class="facts">
+      <h3>Still running</h3>
+      <dl>
+        {running.map((p) => (
+          <Running key={`${p.agentSessionId}/${p.id}`} process={p} rootId={rootId} />
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function Running({ process: p, rootId }: { process: Process; rootId: string }) {
+  const model = useModel();
+  const owner = model.tree(rootId).sessions.get(p.agentSessionId);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState("");
+  const end = () => {
+    setBusy(true);
+    setError("");
+    model
+      .stopProcess(p)
+      .catch((cause: unknown) => setError(words(cause)))
+      .finally(() => setBusy(false));
+  };
+  return (
+    <>
+      <dt class="mono" title={`${p.command}\nstarted by ${owner ? nameOf(owner) : "an agent"}`}>
+        {clip(p.command, 60)}
+      </dt>
+      <dd>
+        {p.stoppable ? (
+          <button type="button" class="link" disabled={busy} aria-label={`Stop ${clip(p.command, 60)}`} onClick={end}>
+            {busy ? "Stopping…" : "Stop"}
+          </button>
+        ) : (
+          <span class="soft">ends with its session</span>
+        )}
+        {error && (
+          <span class="error" role="alert">
+            {error}
+          </span>
+        )}
+      </dd>
+    </>
   );
 }
 
