@@ -740,18 +740,15 @@ func (e OpenChildPhase) Valid() bool {
 
 // Defines values for OpenChildWaitingFor.
 const (
-	OpenChildWaitingForAnswer   OpenChildWaitingFor = "answer"
-	OpenChildWaitingForChildren OpenChildWaitingFor = "children"
-	OpenChildWaitingForStart    OpenChildWaitingFor = "start"
-	OpenChildWaitingForStop     OpenChildWaitingFor = "stop"
+	OpenChildWaitingForAnswer OpenChildWaitingFor = "answer"
+	OpenChildWaitingForStart  OpenChildWaitingFor = "start"
+	OpenChildWaitingForStop   OpenChildWaitingFor = "stop"
 )
 
 // Valid indicates whether the value is a known member of the OpenChildWaitingFor enum.
 func (e OpenChildWaitingFor) Valid() bool {
 	switch e {
 	case OpenChildWaitingForAnswer:
-		return true
-	case OpenChildWaitingForChildren:
 		return true
 	case OpenChildWaitingForStart:
 		return true
@@ -1170,7 +1167,9 @@ type AgentSession struct {
 	ActiveTurn *Turn `json:"activeTurn,omitempty"`
 
 	// AgentType Role or type of a child as the provider names it
-	AgentType    *string               `json:"agentType,omitempty"`
+	AgentType *string `json:"agentType,omitempty"`
+
+	// Attention stalled is worked out when a session is read: no event says it, nor that it is over
 	Attention    AgentSessionAttention `json:"attention"`
 	Capabilities Capabilities          `json:"capabilities"`
 	CreatedAt    time.Time             `json:"createdAt"`
@@ -1211,7 +1210,7 @@ type AgentSession struct {
 	WorkspaceID       string    `json:"workspaceId"`
 }
 
-// AgentSessionAttention defines model for AgentSession.Attention.
+// AgentSessionAttention stalled is worked out when a session is read: no event says it, nor that it is over
 type AgentSessionAttention string
 
 // AgentSessionKind defines model for AgentSession.Kind.

@@ -447,7 +447,10 @@ export interface components {
             activeTurn?: components["schemas"]["Turn"];
             /** @description Role or type of a child as the provider names it */
             agentType?: string;
-            /** @enum {string} */
+            /**
+             * @description stalled is worked out when a session is read: no event says it, nor that it is over
+             * @enum {string}
+             */
             attention: "none" | "waiting" | "failed" | "stalled";
             capabilities: components["schemas"]["Capabilities"];
             /** Format: date-time */
@@ -992,7 +995,7 @@ export interface components {
              * @description What it waits for, if anything
              * @enum {string}
              */
-            waitingFor?: "answer" | "children" | "stop" | "start";
+            waitingFor?: "answer" | "stop" | "start";
         };
         Operation: {
             agentSessionId: string;

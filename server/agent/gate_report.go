@@ -20,7 +20,7 @@ type OpenChild struct {
 	TurnID       TurnID     `json:"turnId"`
 	Title        string     `json:"title"`
 	Phase        Phase      `json:"phase" enum:"submitted,running,waiting,settling"`
-	WaitingFor   string     `json:"waitingFor,omitempty" enum:"answer,children,stop,start" doc:"What it waits for, if anything"`
+	WaitingFor   string     `json:"waitingFor,omitempty" enum:"answer,stop,start" doc:"What it waits for, if anything"`
 	Since        time.Time  `json:"since"`
 	StalledSince *time.Time `json:"stalledSince,omitempty" doc:"Silent since; never a terminal"`
 }

@@ -2,6 +2,9 @@ package agent
 
 import "time"
 
+// MaxTitle is how many characters a name that a person gives has at most.
+const MaxTitle = 200
+
 // Kind tells a conversation that people see from an agent below one of its turns.
 type Kind string
 
@@ -17,7 +20,10 @@ const (
 	AttentionNone    Attention = "none"
 	AttentionWaiting Attention = "waiting" // a question is open, here or in a child
 	AttentionFailed  Attention = "failed"  // the latest turn failed
-	AttentionStalled Attention = "stalled" // live, but silent for longer than the stall time
+	// AttentionStalled: live, but silent for longer than the stall time. Nothing happens when
+	// that time has passed, so no event tells it: it is worked out when a session is read, and
+	// an event of a session that was silent says none.
+	AttentionStalled Attention = "stalled"
 )
 
 // Relation is a child's creator edge. It is written once, with the child, and
@@ -90,7 +96,7 @@ func (u Usage) Add(other Usage) Usage {
 //
 // ActiveTurn and LatestTurn follow from turn events: a client that applies those
 // needs no session event for them. A session event is sent when the session's own
-// fields or its two counters change.
+// fields, its two counters or its attention change. [AttentionStalled] comes by no event.
 type Session struct {
 	ID          SessionID   `json:"id"`
 	WorkspaceID WorkspaceID `json:"workspaceId"`
@@ -116,7 +122,7 @@ type Session struct {
 	LatestTurn              *Turn     `json:"latestTurn,omitempty"`
 	PendingInteractionCount int       `json:"pendingInteractionCount" doc:"Open questions; of a root: those of every descendant too"`
 	ActiveChildCount        int       `json:"activeChildCount" doc:"Of a root: live agents below it at any depth. Of a child always 0; count from the flat tree"`
-	Attention               Attention `json:"attention" enum:"none,waiting,failed,stalled"`
+	Attention               Attention `json:"attention" enum:"none,waiting,failed,stalled" doc:"stalled is worked out when a session is read: no event says it, nor that it is over"`
 
 	Capabilities      Capabilities `json:"capabilities"`
 	Usage             Usage        `json:"usage"`

@@ -25,7 +25,7 @@ type FirstMessage struct {
 // NewAgentSession is the body of createAgentSession.
 type NewAgentSession struct {
 	Provider       string        `json:"provider" minLength:"1" maxLength:"100" doc:"Name of a provider"`
-	Title          string        `json:"title,omitempty" maxLength:"500" doc:"Default: the beginning of the first message"`
+	Title          string        `json:"title,omitempty" maxLength:"200" doc:"Default: the beginning of the first message"`
 	Cwd            string        `json:"cwd,omitempty" maxLength:"4096" doc:"Absolute path; default: the workspace's"`
 	Model          string        `json:"model,omitempty" maxLength:"200"`
 	PermissionMode string        `json:"permissionMode,omitempty" maxLength:"100" doc:"One of the provider's permissionModes"`
@@ -42,7 +42,7 @@ type CreatedSession struct {
 
 // AgentSessionPatch is the body of updateAgentSession; absent fields stay as they are.
 type AgentSessionPatch struct {
-	Title  *string `json:"title,omitempty" minLength:"1" maxLength:"500"`
+	Title  *string `json:"title,omitempty" minLength:"1" maxLength:"200"`
 	Pinned *bool   `json:"pinned,omitempty"`
 }
 

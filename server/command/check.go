@@ -13,9 +13,8 @@ import (
 
 // Bounds of what people may send.
 const (
-	maxText  = 1 << 20 // bytes of a message or an answer
-	maxTitle = 200     // characters
-	maxWord  = 200     // bytes of a provider, model, mode or scenario
+	maxText = 1 << 20 // bytes of a message or an answer
+	maxWord = 200     // bytes of a provider, model, mode or scenario
 )
 
 func checkMessage(m agent.NewMessage) error {
@@ -24,8 +23,6 @@ func checkMessage(m agent.NewMessage) error {
 		return agent.Errorf(agent.CodeInvalid, "the message is empty")
 	case len(m.Text) > maxText:
 		return agent.Errorf(agent.CodeInvalid, "the message has %d bytes; at most %d are taken", len(m.Text), maxText)
-	case !utf8.ValidString(m.Text):
-		return agent.Errorf(agent.CodeInvalid, "the message is not valid UTF-8")
 	case m.ClientMessageID != "" && !agent.ValidClientID(m.ClientMessageID):
 		return agent.Errorf(agent.CodeInvalid, "clientMessageId must be 1 to 200 visible ASCII characters")
 	}
@@ -67,8 +64,8 @@ func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 // title checks a name for people: one line, no control characters.
 func title(s string) (string, error) {
 	s = strings.TrimSpace(s)
-	if utf8.RuneCountInString(s) > maxTitle || strings.IndexFunc(s, unprintable) >= 0 {
-		return "", agent.Errorf(agent.CodeInvalid, "a title is one line of at most %d characters", maxTitle)
+	if utf8.RuneCountInString(s) > agent.MaxTitle || strings.IndexFunc(s, unprintable) >= 0 {
+		return "", agent.Errorf(agent.CodeInvalid, "a title is one line of at most %d characters", agent.MaxTitle)
 	}
 	return s, nil
 }

@@ -36,7 +36,6 @@ func TestInputIsChecked(t *testing.T) {
 		for name, err := range map[string]error{
 			"blank message":        send(agent.NewMessage{Text: " \n"}),
 			"huge message":         send(agent.NewMessage{Text: strings.Repeat("x", 1<<20+1)}),
-			"message not UTF-8":    send(agent.NewMessage{Text: "\xff"}),
 			"client id with space": send(agent.NewMessage{Text: "x", ClientMessageID: "a b"}),
 			"no provider":          create(agent.NewSession{}),
 			"unknown provider":     create(agent.NewSession{Provider: "nope"}),

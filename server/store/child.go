@@ -243,6 +243,9 @@ func (t *tx) endTurn(owner *ident, r *turnRow, f agent.TurnSettled) (agent.Appli
 	if err := t.closeTurns([]*turnRow{r}, prompts, owner); err != nil {
 		return out, err
 	}
+	if agent.AttentionOf(int(owner.row.Pending), &agent.Turn{Outcome: r.Outcome}) != agent.AttentionNone {
+		t.changed(owner)
+	}
 	root, err := t.root(owner)
 	if err != nil {
 		return out, err

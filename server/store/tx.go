@@ -263,13 +263,6 @@ func (t *tx) emitTurn(kind agent.EventKind, owner *ident, r *turnRow) {
 	t.emit(pendingEvent{kind: kind, session: owner, turnID: r.ID, turn: r})
 }
 
-// emitTurns is emitTurn for many turns that have no event yet.
-func (t *tx) emitTurns(rows []*turnRow, owner func(*turnRow) *ident) {
-	for _, r := range rows {
-		t.emit(pendingEvent{kind: agent.TurnUpdated, session: owner(r), turnID: r.ID, turn: r})
-	}
-}
-
 // finish asks the gates, writes the sessions and appends the events.
 func (t *tx) finish() error {
 	for i := 0; i < len(t.touched); i++ {
@@ -345,13 +338,16 @@ func (t *tx) encode(p *pendingEvent) ([]byte, error) {
 	switch {
 	case p.turn != nil:
 		turn := turnOf(&p.turn.Turn)
-		return appendTurn(make([]byte, 0, 512), &turn), nil
+		return agent.AppendTurn(make([]byte, 0, 512), &turn), nil
 	case p.shows:
 		session, err := t.sessionEntity(p.session)
 		if err != nil {
 			return nil, err
 		}
-		return appendSession(make([]byte, 0, 1792), &session), nil
+		if session.Attention == agent.AttentionStalled {
+			session.Attention = agent.AttentionNone // a log that said it would have to say that it is over
+		}
+		return agent.AppendSession(make([]byte, 0, 1792), &session), nil
 	}
 	return marshal(p.entity)
 }

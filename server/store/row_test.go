@@ -4,11 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
@@ -38,49 +35,6 @@ func fill(v reflect.Value, n *int) {
 	default:
 		panic("no way to fill a " + v.Type().String())
 	}
-}
-
-func sameJSON(t *testing.T, v any, got []byte) {
-	t.Helper()
-	want, err := marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(want) != string(got) {
-		t.Errorf("by hand  %s\nby json  %s", got, want)
-	}
-}
-
-// What is encoded by hand is, byte for byte, what encoding/json makes of the same value.
-func TestEncodedByHandEqualsEncodingJSON(t *testing.T) {
-	n := 0
-	var turn agent.Turn
-	var session agent.Session
-	sameJSON(t, turn, appendTurn(nil, &turn))
-	sameJSON(t, session, appendSession(nil, &session))
-	fill(reflect.ValueOf(&turn).Elem(), &n)
-	fill(reflect.ValueOf(&session).Elem(), &n)
-	sameJSON(t, turn, appendTurn(nil, &turn))
-	sameJSON(t, session, appendSession(nil, &session))
-	session.Pinned, session.ActiveTurn = false, nil
-	sameJSON(t, session, appendSession(nil, &session))
-}
-
-func TestStringsEncodeAsEncodingJSONDoes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(
-			rapid.String(),
-			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
-			rapid.SampledFrom([]string{"", "\x7f", "\x00", "\xff", "a\xffb", "\u2028\u2029", "\U0001f600", strings.Repeat("é", 300)}),
-		).Draw(t, "s")
-		want, err := marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := appendString(nil, s); string(got) != string(want) {
-			t.Fatalf("%q: by hand %s, by json %s", s, got, want)
-		}
-	})
 }
 
 func TestRowsKeepEveryField(t *testing.T) {
