@@ -207,3 +207,18 @@ describe("deltas", () => {
     expect(applyDelta(e, { type: "delta", agentSessionId: "B", messageId: "x", offset: 9, text: "y" })).toBe("ignored");
   });
 });
+
+describe("processes", () => {
+  it("are of their session, end once, and go with it", () => {
+    const log = run();
+    const process = { id: "p", agentSessionId: "A", turnId: "tA", command: "serve", stoppable: true, createdAt: "2026-01-01T00:00:00Z", updatedAt: "2026-01-01T00:00:00Z" };
+    log.add("process.updated", { ...process, status: "running" });
+    const e = openTree(...log.events);
+    expect(e.processes.get("A/p")?.status).toBe("running");
+    e.putProcess({ ...process, status: "ended" }, log.events.length + 1);
+    e.putProcess({ ...process, status: "running" }, log.events.length); // an older word
+    expect(e.processes.get("A/p")?.status).toBe("ended");
+    e.remove("A");
+    expect(e.processes.size).toBe(0);
+  });
+});

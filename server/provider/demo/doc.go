@@ -20,6 +20,7 @@
 //	  tool shell go vet ./...              a tool call: name, then its input
 //	    took 1.2s                          how long it runs
 //	    fails                              it ends as failed
+//	    stays                              the command runs on when the call has ended
 //	    > ok                               lines of output
 //	  spawn reader                         an agent in the background, at once
 //	  spawn writer foreground              … and the next step waits for it

@@ -221,10 +221,12 @@ func (p *parser) tool(n node) Step {
 			t.Took = p.duration(s, s.rest)
 		case s.verb == "fails":
 			t.Fails = true
+		case s.verb == "stays":
+			t.Stays = true
 		case strings.HasPrefix(s.text, ">"):
 			out = append(out, strings.TrimPrefix(strings.TrimPrefix(s.text, ">"), " "))
 		default:
-			p.fail(s, "a tool has: took, fails, > output; not %q", s.verb)
+			p.fail(s, "a tool has: took, fails, stays, > output; not %q", s.verb)
 		}
 	}
 	t.Output = strings.Join(out, "\n")

@@ -85,8 +85,8 @@ func TestParseTellsEveryMistakeWithItsLine(t *testing.T) {
 
 func TestShownScenariosSayWhatTheyAre(t *testing.T) {
 	info := demo.New(demo.Options{}).Probe(t.Context())
-	if len(info.Scenarios) != 7 {
-		t.Errorf("%d scenarios are shown, want 7", len(info.Scenarios))
+	if len(info.Scenarios) != 8 {
+		t.Errorf("%d scenarios are shown, want 8", len(info.Scenarios))
 	}
 	for _, s := range info.Scenarios {
 		if s.Title == "" || s.Description == "" {

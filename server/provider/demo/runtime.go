@@ -31,6 +31,8 @@ type runtime struct {
 	children map[string]*player // the newest of each kind, for resume
 	asks     map[agent.RequestID]*asked
 	timers   map[*timer]bool
+
+	processes map[agent.ProcessID]agent.Process // that run
 }
 
 // timer is one armed timer, so that all can be stopped.
@@ -65,6 +67,7 @@ func newRuntime(a *Adapter, p provider.OpenParams, script *Script, sink provider
 		adapter: a, sink: sink, root: p.Root.ID, script: script, turns: len(p.ProviderTurns), calls: 100 * len(p.ProviderTurns),
 		lock: make(chan struct{}, 1), done: make(chan struct{}),
 		children: map[string]*player{}, asks: map[agent.RequestID]*asked{}, timers: map[*timer]bool{},
+		processes: map[agent.ProcessID]agent.Process{},
 	}
 }
 

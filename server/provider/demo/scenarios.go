@@ -17,7 +17,7 @@ const defaultScenario = "plain"
 
 // shown lists the scenarios that people are offered, in that order. The others are
 // for tests.
-var shown = []string{"plain", "three-reviewers", "nested", "failing-child", "root-first", "continuation", "never-cancels"}
+var shown = []string{"plain", "three-reviewers", "nested", "failing-child", "root-first", "shell", "continuation", "never-cancels"}
 
 // builtIn parses the built-in scenarios once. A mistake in one is a mistake in this
 // program; the test of this package finds it.

@@ -368,3 +368,26 @@ func TestAgentThatIgnoresAStopMayEndByItself(t *testing.T) {
 		}
 	})
 }
+
+// A command that stays is a process: the root settles over it, and it is ended alone.
+func TestShellStaysUntilItIsStopped(t *testing.T) {
+	play(t, "shell", func(t *testing.T, s *stage) {
+		v := s.settles()
+		if len(v.Processes) != 1 || v.Processes[0].Status != agent.ProcessRunning || v.Processes[0].Command != "npm run dev" {
+			t.Fatalf("processes %+v", v.Processes)
+		}
+		p := v.Processes[0]
+		if p.SessionID == s.Root || p.TurnID == s.in.Turn {
+			t.Errorf("it is the root's: %+v", p)
+		}
+		stopper := s.rt.(provider.ProcessStopper)
+		for range 2 {
+			if err := stopper.StopProcess(t.Context(), p.SessionID, p.ID); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := s.View().Processes[0].Status; got != agent.ProcessEnded {
+			t.Errorf("it is %s", got)
+		}
+	})
+}

@@ -57,6 +57,7 @@ type (
 		Name, Input, Output string
 		Took                time.Duration
 		Fails               bool
+		Stays               bool // the command runs on, as a process
 	}
 	// Wait does nothing for a while.
 	Wait struct{ For time.Duration }

@@ -63,6 +63,9 @@ func (s Tool) play(p *player) bool {
 			m.Status = agent.MessageFailed
 		}
 		p.report(agent.MessagePut{Message: m})
+		if s.Stays {
+			p.stays(m)
+		}
 		p.later(150*time.Millisecond, p.next)
 	})
 	return false
