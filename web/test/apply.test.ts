@@ -212,11 +212,12 @@ describe("processes", () => {
   it("are of their session, end once, and go with it", () => {
     const log = run();
     const process = { id: "p", agentSessionId: "A", turnId: "tA", command: "serve", stoppable: true, createdAt: "2026-01-01T00:00:00Z", updatedAt: "2026-01-01T00:00:00Z" };
-    log.add("process.updated", { ...process, status: "running" });
+    const running = { ...process, status: "running" as const };
+    log.add("process.updated", running);
     const e = openTree(...log.events);
     expect(e.processes.get("A/p")?.status).toBe("running");
     e.putProcess({ ...process, status: "ended" }, log.events.length + 1);
-    e.putProcess({ ...process, status: "running" }, log.events.length); // an older word
+    e.putProcess(running, log.events.length); // an older word
     expect(e.processes.get("A/p")?.status).toBe("ended");
     e.remove("A");
     expect(e.processes.size).toBe(0);
