@@ -2,6 +2,9 @@
 -- it. An immutable string that every read needs (the creator edge of a child, the root
 -- turn of a turn) is kept beside its key, so that a read joins nothing.
 --
+-- A CHECK compares one by one what would read better as IN: for a list of more than two SQLite
+-- builds a table of it each time the statement runs, which costs as much as the row.
+--
 -- Empty text means "none" where a column is not nullable. Times are microseconds since
 -- 1970 in UTC, for people to read: nothing is ever ordered by them but lists.
 
@@ -171,15 +174,16 @@ CREATE TABLE turns (
     started_at   INTEGER NOT NULL DEFAULT 0,
     settled_at   INTEGER NOT NULL DEFAULT 0,
     CONSTRAINT turns_id UNIQUE (id),
-    CONSTRAINT turns_phase CHECK (phase IN ('settled', 'running', 'waiting', 'submitted', 'settling')),
-    CONSTRAINT turns_outcome CHECK (outcome IN ('', 'completed', 'failed', 'canceled', 'interrupted')),
+    CONSTRAINT turns_phase CHECK (phase = 'settled' OR phase = 'running' OR phase = 'waiting' OR phase = 'submitted' OR phase = 'settling'),
+    CONSTRAINT turns_outcome CHECK (outcome = '' OR outcome = 'completed' OR outcome = 'failed' OR outcome = 'canceled'
+        OR outcome = 'interrupted'),
     CONSTRAINT turns_settled_has_outcome CHECK ((phase = 'settled') = (outcome <> '')),
     CONSTRAINT turns_settled_has_time CHECK ((phase = 'settled') = (settled_at <> 0)),
-    CONSTRAINT turns_error_of_failure CHECK (error_code = '' OR outcome IN ('failed', 'interrupted')),
-    CONSTRAINT turns_cause CHECK (cause IN ('user', 'delegation', 'guidance', 'provider')),
+    CONSTRAINT turns_error_of_failure CHECK (error_code = '' OR outcome = 'failed' OR outcome = 'interrupted'),
+    CONSTRAINT turns_cause CHECK (cause = 'user' OR cause = 'delegation' OR cause = 'guidance' OR cause = 'provider'),
     CONSTRAINT turns_root_runs_under_itself CHECK (is_root = (root_turn = pk) AND (is_root = 1) = (root_turn_id = id)),
     CONSTRAINT turns_counters CHECK (prompts >= 0 AND provider_reserved >= 0 AND provider_live >= provider_reserved),
-    CONSTRAINT turns_cancel CHECK (cancel IN ('', 'open', 'done') AND closed IN (0, 1)),
+    CONSTRAINT turns_cancel CHECK ((cancel = '' OR cancel = 'open' OR cancel = 'done') AND closed IN (0, 1)),
     CONSTRAINT turns_child_has_no_provider_turn CHECK (is_root = 1 OR (provider_live = 0 AND retained = '' AND cancel = ''))
 ) STRICT;
 
@@ -241,7 +245,7 @@ CREATE TABLE provider_turns (
     created_at INTEGER NOT NULL,
     ended_at   INTEGER NOT NULL DEFAULT 0,
     CONSTRAINT provider_turns_id UNIQUE (turn, id),
-    CONSTRAINT provider_turns_phase CHECK (phase IN ('reserved', 'running', 'ended')),
+    CONSTRAINT provider_turns_phase CHECK (phase = 'reserved' OR phase = 'running' OR phase = 'ended'),
     CONSTRAINT provider_turns_ended_has_outcome CHECK ((phase = 'ended') = (outcome <> ''))
 ) STRICT;
 
@@ -282,9 +286,10 @@ CREATE TABLE messages (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     CONSTRAINT messages_id UNIQUE (id),
-    CONSTRAINT messages_role CHECK (role IN ('user', 'assistant', 'tool', 'system')),
-    CONSTRAINT messages_kind CHECK (kind IN ('text', 'thinking', 'tool_call', 'notice')),
-    CONSTRAINT messages_status CHECK (status IN ('pending', 'streaming', 'completed', 'failed', 'interrupted', 'undelivered'))
+    CONSTRAINT messages_role CHECK (role = 'user' OR role = 'assistant' OR role = 'tool' OR role = 'system'),
+    CONSTRAINT messages_kind CHECK (kind = 'text' OR kind = 'thinking' OR kind = 'tool_call' OR kind = 'notice'),
+    CONSTRAINT messages_status CHECK (status = 'completed' OR status = 'streaming' OR status = 'pending' OR status = 'failed'
+        OR status = 'interrupted' OR status = 'undelivered')
 ) STRICT;
 
 CREATE UNIQUE INDEX messages_of_session ON messages (session, seq);
@@ -326,8 +331,8 @@ CREATE TABLE interactions (
     created_at       INTEGER NOT NULL,
     updated_at       INTEGER NOT NULL,
     CONSTRAINT interactions_id UNIQUE (turn, request_id),
-    CONSTRAINT interactions_kind CHECK (kind IN ('approval', 'question', 'plan', 'elicitation')),
-    CONSTRAINT interactions_status CHECK (status IN ('pending', 'answering', 'answered', 'superseded')),
+    CONSTRAINT interactions_kind CHECK (kind = 'approval' OR kind = 'question' OR kind = 'plan' OR kind = 'elicitation'),
+    CONSTRAINT interactions_status CHECK (status = 'pending' OR status = 'answering' OR status = 'answered' OR status = 'superseded'),
     CONSTRAINT interactions_answer_is_kept CHECK (status NOT IN ('answering', 'answered') OR response <> ''),
     CONSTRAINT interactions_owner CHECK (owner IN ('exact', 'unknown'))
 ) STRICT;
@@ -376,8 +381,8 @@ CREATE TABLE operations (
     created_at   INTEGER NOT NULL,
     updated_at   INTEGER NOT NULL,
     CONSTRAINT operations_id UNIQUE (id),
-    CONSTRAINT operations_kind CHECK (kind IN ('cancel', 'answer', 'guide', 'delete')),
-    CONSTRAINT operations_status CHECK (status IN ('pending', 'running', 'succeeded', 'unconfirmed', 'failed'))
+    CONSTRAINT operations_kind CHECK (kind = 'cancel' OR kind = 'answer' OR kind = 'guide' OR kind = 'delete'),
+    CONSTRAINT operations_status CHECK (status = 'pending' OR status = 'running' OR status = 'succeeded' OR status = 'unconfirmed' OR status = 'failed')
 ) STRICT;
 
 CREATE INDEX operations_due ON operations (due, pk) WHERE status IN ('pending', 'running');
@@ -399,7 +404,7 @@ CREATE TABLE operation_targets (
     state      TEXT    NOT NULL,
     evidence   TEXT    NOT NULL DEFAULT '',
     PRIMARY KEY (operation, turn),
-    CONSTRAINT operation_targets_state CHECK (state IN ('requested', 'acknowledged', 'canceled', 'interrupted', 'already_terminal'))
+    CONSTRAINT operation_targets_state CHECK (state = 'requested' OR state = 'acknowledged' OR state = 'canceled' OR state = 'interrupted' OR state = 'already_terminal')
 ) STRICT, WITHOUT ROWID;
 
 -- The outbox, the replay record and the client frame. pk is workspace * 2^40 + seq, so

@@ -101,7 +101,7 @@ func (t *tx) prepareCancel(owner *ident, r *turnRow, op *dbgen.Operation, client
 	} else {
 		slices.SortFunc(targets, func(a, b dbgen.OperationTarget) int { return cmp.Compare(a.Turn, b.Turn) })
 	}
-	t.emitOperation(owner, op, targets)
+	t.emitOperation(owner.home, op, targets)
 	return operationOf(op, targets), nil
 }
 
@@ -181,7 +181,7 @@ func (t *tx) closeChildren(owner *ident, rows []*turnRow, keys []int64) error {
 		applyState(r, next)
 		r.Closed = 1
 		if verdict == agent.VerdictApplied {
-			t.emit(pendingEvent{kind: agent.TurnUpdated, session: below(root, r), turnID: r.ID, turn: r})
+			t.emit(pendingEvent{kind: agent.TurnUpdated, session: below(root, r.SessionID), turnID: r.ID, turn: r})
 		}
 	}
 	return nil
@@ -240,7 +240,7 @@ func (s *Store) Hear(ctx context.Context, id agent.OperationID, heard []agent.Ev
 			changed = changed || moved
 		}
 		if changed && len(targets) <= shownTargets {
-			t.emitOperation(owner, op, targets)
+			t.emitOperation(owner.home, op, targets)
 		}
 		return nil
 	})

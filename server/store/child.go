@@ -108,7 +108,7 @@ func (t *tx) insertChild(parent *ident, rootTurn *turnRow, f agent.ChildStarted)
 			return fmt.Errorf("ancestors of %s: %w", f.Session, err)
 		}
 	}
-	t.emit(pendingEvent{kind: agent.SessionCreated, session: child, shows: true})
+	t.emit(pendingEvent{kind: agent.SessionCreated, session: child.home, shows: child})
 	if _, err := t.insertTurn(child, turn); err != nil {
 		return err
 	}

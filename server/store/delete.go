@@ -66,7 +66,7 @@ func (t *tx) deleteTree(i *ident) (agent.Deleted, error) {
 	}
 	t.dropDeleted(out.Sessions, keys)
 	for n := range rows {
-		t.emit(pendingEvent{kind: agent.SessionDeleted, session: identOf(&rows[n]), entity: t.tombstone(rows[n])})
+		t.emit(pendingEvent{kind: agent.SessionDeleted, session: identOf(&rows[n]).home, entity: t.tombstone(rows[n])})
 	}
 	if out.WasRoot {
 		t.s.activity.dropTree(i.pk)
@@ -177,7 +177,7 @@ func (t *tx) failOperations(root *ident, list string) error {
 		if err != nil {
 			return fmt.Errorf("targets of %s: %w", op.ID, err)
 		}
-		t.emitOperation(sessionOrBelow(root, op.Session, op.SessionID), op, targets)
+		t.emitOperation(below(root, op.SessionID), op, targets)
 	}
 	return nil
 }

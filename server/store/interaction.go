@@ -29,7 +29,7 @@ func applyAsk(r *dbgen.Interaction, s agent.InteractionState) error {
 }
 
 func (t *tx) emitInteraction(kind agent.EventKind, owner *ident, r *dbgen.Interaction) {
-	t.emit(pendingEvent{kind: kind, session: owner, turnID: r.TurnID, entity: interactionOf(r)})
+	t.emit(pendingEvent{kind: kind, session: owner.home, turnID: r.TurnID, entity: interactionOf(r)})
 }
 
 // interaction returns one question of a turn, or nil.

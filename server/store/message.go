@@ -23,8 +23,8 @@ type stream struct {
 // between its key at 0 and the next message's.
 func chunkKey(message, offset int64) int64 { return message<<32 | offset }
 
-func (t *tx) emitMessage(kind agent.EventKind, owner *ident, r *dbgen.Message) int64 {
-	return t.emit(pendingEvent{kind: kind, session: owner, turnID: r.TurnID, entity: messageOf(r, "")})
+func (t *tx) emitMessage(kind agent.EventKind, of home, r *dbgen.Message) int64 {
+	return t.emit(pendingEvent{kind: kind, session: of, turnID: r.TurnID, entity: messageOf(r, "")})
 }
 
 // message returns a message by id, or nil.
@@ -87,7 +87,7 @@ func (t *tx) insertMessage(owner *ident, r *turnRow, m agent.Message, p dbgen.In
 		Output: m.Output, ChildID: m.ChildSessionID, ClientID: p.ClientID, Client: p.Client, Delivery: p.Delivery,
 		CreatedAt: t.now, UpdatedAt: t.now,
 	}
-	e := pendingEvent{kind: agent.MessageCreated, session: owner, turnID: r.ID}
+	e := pendingEvent{kind: agent.MessageCreated, session: owner.home, turnID: r.ID}
 	row.Seq = t.emit(e)
 	t.pending[len(t.pending)-1].entity = messageOf(&row, "")
 	if err := t.q.InsertMessage(bg, dbgen.InsertMessageParams{
@@ -176,7 +176,7 @@ func (t *tx) writeMessage(owner *ident, r *dbgen.Message, streamed string) error
 		ChildID: r.ChildID, UpdatedAt: r.UpdatedAt, PK: r.PK}); err != nil {
 		return fmt.Errorf("message %s: %w", r.ID, err)
 	}
-	t.emit(pendingEvent{kind: agent.MessageUpdated, session: owner, turnID: r.TurnID, entity: messageOf(r, streamed)})
+	t.emit(pendingEvent{kind: agent.MessageUpdated, session: owner.home, turnID: r.TurnID, entity: messageOf(r, streamed)})
 	return nil
 }
 

@@ -28,13 +28,13 @@ func (t *tx) insertOperation(owner *ident, r *turnRow, p dbgen.InsertOperationPa
 		return nil, fmt.Errorf("operation: %w", err)
 	}
 	if p.Kind != agent.OperationCancel { // a cancel is shown with its targets
-		t.emitOperation(owner, &row, nil)
+		t.emitOperation(owner.home, &row, nil)
 	}
 	return &row, nil
 }
 
-func (t *tx) emitOperation(owner *ident, r *dbgen.Operation, targets []dbgen.OperationTarget) {
-	t.emit(pendingEvent{kind: agent.OperationUpdated, session: owner, turnID: r.TurnID, entity: operationOf(r, targets)})
+func (t *tx) emitOperation(of home, r *dbgen.Operation, targets []dbgen.OperationTarget) {
+	t.emit(pendingEvent{kind: agent.OperationUpdated, session: of, turnID: r.TurnID, entity: operationOf(r, targets)})
 }
 
 // latestOperation is the newest operation of a kind about a turn, a question or a message
@@ -119,7 +119,7 @@ func (t *tx) claim(op *dbgen.Operation, worker string, lease time.Duration) (age
 	if err != nil {
 		return agent.Claimed{}, err
 	}
-	t.emitOperation(owner, op, targets)
+	t.emitOperation(owner.home, op, targets)
 	asked, err := t.stillThere(targets)
 	if err != nil {
 		return agent.Claimed{}, err
@@ -202,7 +202,7 @@ func (s *Store) complete(ctx context.Context, id agent.OperationID, kind agent.O
 			if err := t.writeOperation(op); err != nil {
 				return err
 			}
-			t.emitOperation(owner, op, targets)
+			t.emitOperation(owner.home, op, targets)
 		}
 		out = operationOf(op, targets)
 		return nil
@@ -252,7 +252,7 @@ func (s *Store) Retry(ctx context.Context, id agent.OperationID, failure *agent.
 		}
 		targets, err := t.q.Targets(bg, op.PK)
 		if err == nil {
-			t.emitOperation(owner, op, targets)
+			t.emitOperation(owner.home, op, targets)
 		}
 		return err
 	})

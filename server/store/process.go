@@ -51,7 +51,7 @@ func (t *tx) seeProcess(owner *ident, p agent.Process) (agent.Applied, error) {
 }
 
 func (t *tx) emitProcess(owner *ident, r *dbgen.Process) {
-	t.emit(pendingEvent{kind: agent.ProcessUpdated, session: owner, turnID: r.TurnID, entity: processOf(r)})
+	t.emit(pendingEvent{kind: agent.ProcessUpdated, session: owner.home, turnID: r.TurnID, entity: processOf(r)})
 }
 
 // loseProcesses ends what ran below a root whose provider is gone: its processes go with

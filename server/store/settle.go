@@ -7,20 +7,12 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
-// below returns the identity of a turn's session without reading it: of a large tree that
-// would be a statement for each child. It is not remembered, as it lacks the row.
-func below(root *ident, r *turnRow) *ident {
-	if r.Session == root.pk {
-		return root
-	}
-	return childOf(root, r.Session, r.SessionID)
-}
-
-// childOf names a session of a tree, enough to own an event.
-func childOf(root *ident, pk int64, id agent.SessionID) *ident {
-	i := *root
-	i.pk, i.id, i.kind, i.row = pk, id, agent.KindChild, nil
-	return &i
+// below is where the events of a turn's session belong, without reading the session: of a
+// large tree that would be a statement for each child.
+func below(root *ident, session agent.SessionID) home {
+	h := root.home
+	h.id = session
+	return h
 }
 
 // ending is how one child turn of many ends.
@@ -65,7 +57,7 @@ func (t *tx) settleChildren(root *ident, all []ending) error {
 	t.ended = append(t.ended, rows...)
 	t.s.activity.drop(keys...)
 	for _, r := range rows {
-		t.emit(pendingEvent{kind: agent.TurnUpdated, session: below(root, r), turnID: r.ID, turn: r})
+		t.emit(pendingEvent{kind: agent.TurnUpdated, session: below(root, r.SessionID), turnID: r.ID, turn: r})
 	}
 	t.countLive(root, -int64(len(all)))
 	t.touch(all[0].row.RootTurn)
@@ -114,7 +106,7 @@ func (t *tx) closeMessages(turns []int64, owner *ident) error {
 		return fmt.Errorf("ended messages: %w", err)
 	}
 	for i := range ended {
-		t.emitMessage(agent.MessageUpdated, sessionOrBelow(owner, ended[i].Session, ended[i].SessionID), &ended[i])
+		t.emitMessage(agent.MessageUpdated, below(owner, ended[i].SessionID), &ended[i])
 	}
 	return nil
 }
@@ -128,14 +120,6 @@ func (t *tx) endMessages(keys []int64) error {
 		return fmt.Errorf("compact messages: %w", err)
 	}
 	return nil
-}
-
-// sessionOrBelow is owner itself, or a session of the tree whose root owner is.
-func sessionOrBelow(owner *ident, pk int64, id agent.SessionID) *ident {
-	if pk == owner.pk {
-		return owner
-	}
-	return childOf(owner, pk, id)
 }
 
 // closeInteractions supersedes the open questions of turns that have settled.

@@ -40,7 +40,7 @@ func (s *Store) CreateSession(ctx context.Context, n agent.NewSession) (agent.Su
 		if err := t.remember(root); err != nil {
 			return err
 		}
-		t.emit(pendingEvent{kind: agent.SessionCreated, session: root, shows: true})
+		t.emit(pendingEvent{kind: agent.SessionCreated, session: root.home, shows: root})
 		if n.Message == nil {
 			out.Session, err = t.sessionEntity(root)
 			return err

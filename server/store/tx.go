@@ -38,21 +38,28 @@ func newTx(s *Store) *tx {
 // ident is a session as the writer remembers it: what never changes of it, and its row
 // once somebody needed that.
 type ident struct {
-	pk, workspace, root int64
-	id, rootID          agent.SessionID
-	workspaceID         agent.WorkspaceID
-	kind                agent.Kind
-	provider            string
-	deleted             bool
-	row                 *dbgen.Session
-	active              int64             // of a root: live turns below it
-	kids                []agent.SessionID // of a root: what is remembered below it
+	home
+	pk, root int64
+	kind     agent.Kind
+	provider string
+	deleted  bool
+	row      *dbgen.Session
+	active   int64             // of a root: live turns below it
+	kids     []agent.SessionID // of a root: what is remembered below it
+}
+
+// home is where an event of a session belongs. It is known of every session of a tree whose
+// root is, without reading the session.
+type home struct {
+	workspace   int64
+	workspaceID agent.WorkspaceID
+	id, rootID  agent.SessionID
 }
 
 func identOf(r *dbgen.Session) *ident {
 	i := &ident{
-		pk: r.PK, workspace: r.Workspace, root: r.Root, id: r.ID, rootID: r.RootID,
-		workspaceID: r.WorkspaceID, kind: r.Kind, provider: r.Provider, deleted: r.DeletedAt != 0, row: r,
+		home: home{workspace: r.Workspace, workspaceID: r.WorkspaceID, id: r.ID, rootID: r.RootID},
+		pk:   r.PK, root: r.Root, kind: r.Kind, provider: r.Provider, deleted: r.DeletedAt != 0, row: r,
 	}
 	if i.kind == agent.KindRoot {
 		i.rootID = i.id
@@ -236,10 +243,10 @@ func (t *tx) root(i *ident) (*ident, error) {
 // it shows the row as it is committed.
 type pendingEvent struct {
 	kind    agent.EventKind
-	session *ident
+	session home
 	turnID  agent.TurnID
 	turn    *turnRow // turn events
-	shows   bool     // session events: the session itself
+	shows   *ident   // session events: the session itself
 	entity  any      // message, interaction and operation events
 }
 
@@ -260,7 +267,7 @@ func (t *tx) emitTurn(kind agent.EventKind, owner *ident, r *turnRow) {
 			return
 		}
 	}
-	t.emit(pendingEvent{kind: kind, session: owner, turnID: r.ID, turn: r})
+	t.emit(pendingEvent{kind: kind, session: owner.home, turnID: r.ID, turn: r})
 }
 
 // finish asks the gates, writes the sessions and appends the events.
@@ -297,7 +304,7 @@ func (t *tx) writeSessions() error {
 			if err := t.writeSession(d); err != nil {
 				return fmt.Errorf("session %s: %w", d.session.id, err)
 			}
-			t.emit(pendingEvent{kind: agent.SessionUpdated, session: d.session, shows: true})
+			t.emit(pendingEvent{kind: agent.SessionUpdated, session: d.session.home, shows: d.session})
 		}
 	}
 	return nil
@@ -339,8 +346,8 @@ func (t *tx) encode(p *pendingEvent) ([]byte, error) {
 	case p.turn != nil:
 		turn := turnOf(&p.turn.Turn)
 		return agent.AppendTurn(make([]byte, 0, 512), &turn), nil
-	case p.shows:
-		session, err := t.sessionEntity(p.session)
+	case p.shows != nil:
+		session, err := t.sessionEntity(p.shows)
 		if err != nil {
 			return nil, err
 		}
