@@ -17,15 +17,15 @@ const maxBackoff = 4 * time.Second
 // there is. An open cancel can therefore never hold a turn for ever. A request that
 // could not be written is tried again until then, and is never a success.
 func (s *Service) cancelTurn(ctx context.Context, c agent.Claimed) {
-	deadline := time.Now().Add(s.CancelBound)
+	deadline := s.Clock.Now().Add(s.CancelBound)
 	if c.Operation.Deadline != nil {
 		deadline = *c.Operation.Deadline
 	}
-	if !time.Now().Before(deadline) {
+	if !s.Clock.Now().Before(deadline) {
 		s.complete(ctx, c, c.Operation.Error, s.Store.CompleteCancel)
 		return
 	}
-	bounded, cancel := context.WithDeadline(ctx, deadline)
+	bounded, cancel := s.until(ctx, deadline)
 	defer cancel()
 	heard := &hearing{service: s, operation: c.Operation.ID}
 	err := s.Live.Cancel(bounded, c, func(e agent.Evidence) { heard.hear(ctx, e) })
@@ -37,7 +37,7 @@ func (s *Service) cancelTurn(ctx context.Context, c agent.Claimed) {
 		// We are stopping: the next start completes it, with the evidence that is stored.
 	case isCode(err, agent.CodeProviderGone): // nothing runs that could be stopped, or confirm it
 		s.complete(ctx, c, nil, s.Store.CompleteCancel)
-	case !time.Now().Before(deadline):
+	case !s.Clock.Now().Before(deadline):
 		s.complete(ctx, c, atTheBound(s, c, err), s.Store.CompleteCancel)
 	default:
 		s.retryCancel(ctx, c, s.coded("cancel", c, err), deadline)
@@ -57,7 +57,7 @@ func atTheBound(s *Service, c agent.Claimed, err error) *agent.Error {
 // at the deadline at the latest.
 func (s *Service) retryCancel(ctx context.Context, c agent.Claimed, failure *agent.Error, deadline time.Time) {
 	pause := s.Backoff << min(max(c.Operation.Attempts-1, 0), 10)
-	at := time.Now().Add(min(pause, maxBackoff))
+	at := s.Clock.Now().Add(min(pause, maxBackoff))
 	if at.After(deadline) {
 		at = deadline
 	}
@@ -68,6 +68,7 @@ func (s *Service) retryCancel(ctx context.Context, c agent.Claimed, failure *age
 		s.Logger.Error("a cancel could not be put back", "operation", c.Operation.ID, "error", err)
 	}
 	s.Ring() // the worker may sleep past it
+	s.Clock.AfterFunc(at.Sub(s.Clock.Now()), s.Ring)
 }
 
 func isCode(err error, code agent.Code) bool { return errors.Is(err, &agent.Error{Code: code}) }

@@ -17,6 +17,7 @@ type Options struct {
 	// CodeInvalid for a provider there is none of, CodeProviderUnavailable with what helps.
 	Card   func(ctx context.Context, provider string) (agent.Capabilities, error)
 	Logger *slog.Logger // default: slog.Default
+	Clock  Clock        // default: the machine's
 
 	Worker      string        // names the holder of a lease: "daemon"
 	Lease       time.Duration // how long a claim stands without a word: 2 min, more than any bound
@@ -52,6 +53,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.Clock == nil {
+		o.Clock = machineClock{}
 	}
 	return o
 }

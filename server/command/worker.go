@@ -159,6 +159,20 @@ func (s *Service) carryOut(ctx context.Context, c agent.Claimed, done func()) {
 	}
 }
 
+// CarryOut carries out one claimed operation and returns when it is over: what Run does for
+// each, for a driver that brings its own order. A message waits in no lane here.
+func (s *Service) CarryOut(ctx context.Context, c agent.Claimed) {
+	switch c.Operation.Kind {
+	case agent.OperationCancel:
+		s.cancelTurn(ctx, c)
+	case agent.OperationAnswer:
+		s.deliverAnswer(ctx, c)
+	case agent.OperationGuide:
+		s.deliverGuide(ctx, c)
+	case agent.OperationDelete: // storage alone does it
+	}
+}
+
 // deliverAnswer hands a recorded answer to the agent. If that fails the question is
 // open again, with the reason, and the person may answer again; it is not tried twice
 // by itself, for the agent may have taken it.

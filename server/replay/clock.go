@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -81,4 +82,51 @@ func (c *clock) pending() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return c.timers[0].at, true
+}
+
+// bounds is the clock as commands see it. When it cuts off a call, that counts as work
+// until the call has taken note: else the replay could go on before it has.
+type bounds struct {
+	*clock
+	still *still
+
+	mu    sync.Mutex
+	calls map[*bounded]bool
+}
+
+// bounded is a call that the clock may cut off.
+type bounded struct {
+	ctx context.Context //nolint:containedctx // of that call
+	cut bool
+}
+
+// AfterFunc implements command.Clock.
+func (b *bounds) AfterFunc(d time.Duration, f func()) func() bool {
+	return b.clock.AfterFunc(d, func() {
+		f()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for c := range b.calls {
+			if c.ctx.Err() != nil && !c.cut {
+				c.cut = true
+				b.still.work(1)
+			}
+		}
+	})
+}
+
+// call registers a call; the function that it returns ends that.
+func (b *bounds) call(ctx context.Context) (done func()) {
+	c := &bounded{ctx: ctx}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls[c] = true
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.calls, c)
+		if c.cut {
+			b.still.work(-1)
+		}
+	}
 }

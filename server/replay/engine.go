@@ -30,6 +30,7 @@ type engine struct {
 	judge    *judge
 	recorder *recorder
 	worker   *worker
+	bounds   *bounds
 
 	workspace agent.WorkspaceID
 	roots     map[string]agent.SessionID // by the provider's name of the conversation
@@ -59,9 +60,10 @@ func newEngine(ctx context.Context, providerName string, d dialect, s *still) (*
 		Adapters: map[string]provider.Adapter{providerName: adapter}, Recorder: e.recorder,
 		Clock: e.clock, Mint: mint, Logger: silent, IdleClose: never,
 	})
+	e.bounds = &bounds{clock: e.clock, still: s, calls: map[*bounded]bool{}}
 	e.worker = &worker{engine: e, lanes: map[agent.SessionID]int{}}
 	e.commands = command.New(command.Options{
-		Store: e.store, Live: (*runtimes)(e), Logger: silent,
+		Store: e.store, Live: (*runtimes)(e), Logger: silent, Clock: e.bounds,
 		// What the provider can do is told by its runtime when it opens.
 		Card: func(context.Context, string) (agent.Capabilities, error) { return agent.Capabilities{}, nil },
 	})

@@ -190,6 +190,7 @@ func (r *runtimes) Guide(ctx context.Context, root agent.SessionID, m agent.Mess
 
 // Cancel implements command.Live.
 func (r *runtimes) Cancel(ctx context.Context, c agent.Claimed, heard func(agent.Evidence)) error {
+	defer r.bounds.call(ctx)()
 	return r.port().Cancel(ctx, c, heard)
 }
 
