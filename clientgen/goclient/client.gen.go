@@ -1968,6 +1968,15 @@ type SessionAnswer struct {
 	Session AgentSession `json:"session"`
 }
 
+// SettledTurn defines model for SettledTurn.
+type SettledTurn struct {
+	// Operation The stop that ended it, where one did
+	Operation *Operation `json:"operation,omitempty"`
+
+	// Turn As it stands; its outcome says how it ended
+	Turn Turn `json:"turn"`
+}
+
 // StreamDelta defines model for StreamDelta.
 type StreamDelta struct {
 	AgentSessionID string `json:"agentSessionId"`
@@ -3057,7 +3066,7 @@ type ClientInterface interface {
 
 	// CancelTurn Stop a turn and every turn below it
 	//
-	// 202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200, and nothing has changed.
+	// 202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200 with the turn as it stands, and nothing has changed.
 	//
 	// Corresponds with POST /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/turns/{turnID}/cancel (the `CancelTurn` operationId).
 	CancelTurn(ctx context.Context, workspaceID string, agentSessionID string, turnID string, params *CancelTurnParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3565,7 +3574,7 @@ func (c *Client) GetTurn(ctx context.Context, workspaceID string, agentSessionID
 
 // CancelTurn Stop a turn and every turn below it
 //
-// 202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200, and nothing has changed.
+// 202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200 with the turn as it stands, and nothing has changed.
 //
 // Corresponds with POST /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/turns/{turnID}/cancel (the `CancelTurn` operationId).
 func (c *Client) CancelTurn(ctx context.Context, workspaceID string, agentSessionID string, turnID string, params *CancelTurnParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5450,7 +5459,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelTurnWithResponse Stop a turn and every turn below it
 	//
-	// 202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200, and nothing has changed.
+	// 202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200 with the turn as it stands, and nothing has changed.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6571,7 +6580,7 @@ type CancelTurnResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *OperationAnswer
+	JSON200 *SettledTurn
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *OperationAnswer
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -6579,7 +6588,7 @@ type CancelTurnResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r CancelTurnResponse) GetJSON200() *OperationAnswer {
+func (r CancelTurnResponse) GetJSON200() *SettledTurn {
 	return r.JSON200
 }
 
@@ -7289,7 +7298,7 @@ func (c *ClientWithResponses) GetTurnWithResponse(ctx context.Context, workspace
 
 // CancelTurnWithResponse Stop a turn and every turn below it
 //
-// 202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200, and nothing has changed.
+// 202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200 with the turn as it stands, and nothing has changed.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -8159,7 +8168,7 @@ func ParseCancelTurnResponse(rsp *http.Response) (*CancelTurnResponse, error) {
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest OperationAnswer
+		var dest SettledTurn
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -310,7 +310,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a turn and every turn below it
-         * @description 202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200, and nothing has changed.
+         * @description 202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200 with the turn as it stands, and nothing has changed.
          */
         post: operations["cancelTurn"];
         delete?: never;
@@ -1117,6 +1117,12 @@ export interface components {
         };
         SessionAnswer: {
             session: components["schemas"]["AgentSession"];
+        };
+        SettledTurn: {
+            /** @description The stop that ended it, where one did */
+            operation?: components["schemas"]["Operation"];
+            /** @description As it stands; its outcome says how it ended */
+            turn: components["schemas"]["Turn"];
         };
         StreamDelta: {
             agentSessionId: string;
@@ -2031,10 +2037,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OperationAnswer"];
+                    "application/json": components["schemas"]["SettledTurn"];
                 };
             };
-            /** @description Accepted */
+            /** @description The stop is recorded and will be carried out */
             202: {
                 headers: {
                     [name: string]: unknown;

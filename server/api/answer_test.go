@@ -116,14 +116,6 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestCancelOfASettledTurnIs200(t *testing.T) {
-	f := newFixture(t)
-	f.settle = true
-	if w := f.do(request("POST", trn+"/cancel", "")); w.Code != 200 || !strings.Contains(w.Body.String(), `"id":"op_1"`) {
-		t.Errorf("answered %d %s", w.Code, w.Body)
-	}
-}
-
 func TestNotReady(t *testing.T) {
 	f := newFixture(t, func(d *Deps) { d.Ready = func() error { return errNotYet } })
 	if w := f.get("/healthz"); w.Code != 200 {

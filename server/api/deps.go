@@ -45,7 +45,7 @@ type Commands interface {
 	DeleteSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID) error
 	Send(ctx context.Context, ws agent.WorkspaceID, m agent.NewMessage) (agent.Submitted, error)
 	// Cancel prepares a durable cancel. settled reports that the turn had ended already
-	// and nothing was done; the operation then lists it as already terminal.
+	// and nothing was done; the operation is then the one that ended it, or none.
 	Cancel(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, turn agent.TurnID, client string) (op agent.Operation, settled bool, err error)
 	Answer(ctx context.Context, ws agent.WorkspaceID, a agent.NewAnswer) (agent.Interaction, agent.Operation, error)
 	// StopProcess ends a process that outlived its turn and returns it as it then is.

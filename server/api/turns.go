@@ -15,6 +15,12 @@ type OperationAnswer struct {
 	Operation agent.Operation `json:"operation"`
 }
 
+// SettledTurn is the answer of cancelTurn where there was nothing left to stop.
+type SettledTurn struct {
+	Turn      agent.Turn       `json:"turn" doc:"As it stands; its outcome says how it ended"`
+	Operation *agent.Operation `json:"operation,omitempty" doc:"The stop that ended it, where one did"`
+}
+
 func (a *API) registerTurns() {
 	register(a, huma.Operation{
 		OperationID: "listTurns", Method: http.MethodGet, Path: pathSession + "/turns", Tags: []string{tagTurns},
@@ -33,8 +39,10 @@ func (a *API) registerTurns() {
 		OperationID: "cancelTurn", Method: http.MethodPost, Path: pathTurn + "/cancel", Tags: []string{tagTurns},
 		DefaultStatus: http.StatusAccepted,
 		Summary:       "Stop a turn and every turn below it",
-		Description:   "202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200, and nothing has changed.",
-	}, a.cancelTurn, answer{http.StatusOK, "The turn had settled already; nothing has changed", reflect.TypeFor[OperationAnswer]()})
+		Description:   "202 with a durable operation whose targets show what the provider confirmed. On a turn that has settled: 200 with the turn as it stands, and nothing has changed.",
+	}, a.cancelTurn,
+		answer{http.StatusAccepted, "The stop is recorded and will be carried out", reflect.TypeFor[OperationAnswer]()},
+		answer{http.StatusOK, "The turn had settled already; nothing has changed", reflect.TypeFor[SettledTurn]()})
 	register(a, huma.Operation{
 		OperationID: "getOperation", Method: http.MethodGet, Path: pathWorkspace + "/operations/{operationID}", Tags: []string{tagOperations},
 		Summary: "Read one operation",
@@ -65,7 +73,7 @@ func (a *API) getGate(ctx context.Context, in *TurnPath) (*out[agent.GateReport]
 
 type cancelOut struct {
 	Status int
-	Body   OperationAnswer
+	Body   any // OperationAnswer or SettledTurn
 }
 
 func (a *API) cancelTurn(ctx context.Context, in *struct {
@@ -77,11 +85,16 @@ func (a *API) cancelTurn(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	status := http.StatusAccepted
-	if settled {
-		status = http.StatusOK
+	op = wholeOperation(op)
+	if !settled {
+		return &cancelOut{http.StatusAccepted, OperationAnswer{op}}, nil
 	}
-	return &cancelOut{status, OperationAnswer{wholeOperation(op)}}, nil
+	found := SettledTurn{}
+	if op.ID != "" {
+		found.Operation = &op
+	}
+	found.Turn, err = a.deps.Reader.Turn(ctx, in.Workspace, in.Session, in.Turn)
+	return &cancelOut{http.StatusOK, found}, err
 }
 
 func (a *API) getOperation(ctx context.Context, in *struct {

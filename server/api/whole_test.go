@@ -41,12 +41,13 @@ func (quiet) StopProcess(context.Context, agent.SessionID, agent.SessionID, agen
 	return agent.Errorf(agent.CodeProviderGone, "nothing runs")
 }
 
-func (quiet) Forget(context.Context, agent.SessionID, []agent.SessionID)       {}
-func (quiet) CloseSession(context.Context, agent.SessionID) error              { return nil }
+func (quiet) Forget(context.Context, agent.SessionID, []agent.SessionID) {}
+func (quiet) CloseSession(context.Context, agent.SessionID) error        { return nil }
 
 // whole is the API over a real storage.
 type whole struct {
 	*testing.T
+	file string // of the database
 	st   *store.Store
 	api  *API
 	h    http.Handler
@@ -58,8 +59,9 @@ func newWhole(t *testing.T) *whole {
 	var n atomic.Int64
 	var h *hub.Hub
 	log := slog.New(slog.DiscardHandler)
+	file := filepath.Join(t.TempDir(), "whole.db")
 	st, err := store.Open(t.Context(), store.Options{
-		Path: filepath.Join(t.TempDir(), "whole.db"), Synchronous: "normal", Logger: log,
+		Path: file, Synchronous: "normal", Logger: log,
 		Mint:     agent.NewMinter(func() string { return fmt.Sprintf("m%08d", n.Add(1)) }),
 		OnCommit: func(events []agent.Event) { h.Publish(events) },
 	})
@@ -84,7 +86,7 @@ func newWhole(t *testing.T) *whole {
 			}
 		}
 	})
-	return &whole{T: t, st: st, api: a, h: a.Handler(), seen: map[string]bool{}}
+	return &whole{T: t, file: file, st: st, api: a, h: a.Handler(), seen: map[string]bool{}}
 }
 
 // call makes a request and checks its answer against the document.

@@ -43,7 +43,7 @@ export interface Api {
   processes(ws: string, id: string): Promise<Process[]>;
   stopProcess(ws: string, process: Process): Promise<Process>;
   answer(ws: string, i: Interaction, answer: Answer): Promise<{ interaction: Interaction; operation: Operation }>;
-  cancel(ws: string, session: string, turn: string): Promise<{ operation: Operation }>;
+  cancel(ws: string, session: string, turn: string): Promise<{ operation?: Operation }>;
   events(ws: string, after: number, limit: number): Promise<{ items: LogEvent[] }>;
 }
 
