@@ -89,14 +89,35 @@ func (r *runtime) ask(t *thread, f frame) {
 		Kind: agent.InteractionApproval, Options: []agent.Option{},
 		Detail: agent.Detail{Reason: p.Reason, CallID: agent.CallID(p.ItemID)},
 	}
-	switch f.method {
+	switch known, err := q.describe(&i, p, f.params); {
+	case !known:
+		r.diagnose(provider.Refused, f.method, t.id)
+		r.refuse(f, wire.CodeMethodNotFound, "this client does not answer "+f.method)
+		return
+	case err != nil:
+		r.diagnose(provider.Malformed, f.method, t.id)
+		r.refuse(f, wire.CodeInvalidParams, "parameters cannot be read")
+		return
+	}
+	applied, ok := r.apply(agent.InteractionAsked{Interaction: i})
+	if !ok || applied.Verdict == agent.VerdictRefused || applied.Verdict == agent.VerdictLate {
+		r.refuse(f, wire.CodeInvalidRequest, "this turn is being stopped")
+		return
+	}
+	r.asked[q.request] = q
+}
+
+// describe says what is asked and what can be answered; known is false for a request that
+// nobody here can answer.
+func (q *question) describe(i *agent.Interaction, p approvalParams, params json.RawMessage) (known bool, err error) {
+	switch q.method {
 	case askCommand:
 		i.Title = bounded("Run "+plainCommand(&threadItem{Command: p.Command, CommandActions: p.CommandActions}), titleLength)
 		i.Detail.Command, i.Detail.Cwd = p.Command, p.Cwd
 		i.Options = q.offer(p.AvailableDecisions)
 	case askChange:
 		i.Title = "Change files"
-		if it := u.items[p.ItemID]; it != nil {
+		if it := q.turn.items[p.ItemID]; it != nil {
 			i.Detail.Diff = it.diff
 		}
 		if p.GrantRoot != "" {
@@ -109,24 +130,14 @@ func (r *runtime) ask(t *thread, f frame) {
 		if len(p.Questions) == 1 {
 			q.only = p.Questions[0].ID
 		}
-	case askPermit, askElicit:
-		describe := map[string]func(*agent.Interaction, json.RawMessage) error{askPermit: q.askPermission, askElicit: q.askElicitation}
-		if err := describe[f.method](&i, f.params); err != nil {
-			r.diagnose(provider.Malformed, f.method, t.id)
-			r.refuse(f, wire.CodeInvalidParams, "parameters cannot be read")
-			return
-		}
+	case askPermit:
+		return true, q.askPermission(i, params)
+	case askElicit:
+		return true, q.askElicitation(i, params)
 	default:
-		r.diagnose(provider.Refused, f.method, t.id)
-		r.refuse(f, wire.CodeMethodNotFound, "this client does not answer "+f.method)
-		return
+		return false, nil
 	}
-	applied, ok := r.apply(agent.InteractionAsked{Interaction: i})
-	if !ok || applied.Verdict == agent.VerdictRefused || applied.Verdict == agent.VerdictLate {
-		r.refuse(f, wire.CodeInvalidRequest, "this turn is being stopped")
-		return
-	}
-	r.asked[q.request] = q
+	return true, nil
 }
 
 // offer lists the decisions as options. Declining, and allowing for the session, are

@@ -233,8 +233,12 @@ func TestRealInterruptBeforeTheTurnHasBegun(t *testing.T) {
 // has stopped one, another that the server begins unasked is interrupted and not shown.
 func TestRealGoal(t *testing.T) {
 	r := startTapped(t, Script{"root": {
-		{Say("Working on it.")}, {Call("update_goal", map[string]any{"status": "complete"}).As("call_g")}, {Say("Goal complete.")},
-		{Gate("never"), Say("x")}, {Gate("never"), Say("x")}, {Say("Asked for.")},
+		{Say("Working on it.")},
+		{Call("update_goal", map[string]any{"status": "complete"}).As("call_g")},
+		{Say("Goal complete.")},
+		{Gate("never"), Say("x")},
+		{Gate("never"), Say("x")},
+		{Say("Asked for.")},
 	}}, Options{})
 	thread := r.View().Root().ProviderSessionID
 	goal := func(text string) {
@@ -270,8 +274,10 @@ func TestRealGoal(t *testing.T) {
 // alone; one whose turn was stopped as well.
 func TestRealProcesses(t *testing.T) {
 	r := startReal(t, Script{"root": {
-		{Shell("call_bg", "sleep 77")}, {Say("It runs on.")},
-		{Shell("call_two", "sleep 78")}, {Gate("never"), Say("x")},
+		{Shell("call_bg", "sleep 77")},
+		{Say("It runs on.")},
+		{Shell("call_two", "sleep 78")},
+		{Gate("never"), Say("x")},
 	}}, Options{})
 	r.say("Start it")
 	r.wantRoot(agent.OutcomeCompleted)

@@ -3,6 +3,7 @@
 package codex_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider/codex"
 	. "github.com/turnkeeper/turnkeeper/server/provider/codex/codextest"
 	"github.com/turnkeeper/turnkeeper/server/provider/providertest"
 )
@@ -228,4 +230,24 @@ func TestRealLongCommandOutput(t *testing.T) {
 		return
 	}
 	t.Error(fmt.Errorf("no command among %d messages", len(view.Messages)))
+}
+
+func TestRealProbe(t *testing.T) {
+	info := codex.New(codex.Options{Binary: Binary(t)}).Probe(t.Context())
+	if !info.Found || info.Version == "" || info.Reason != "" {
+		t.Errorf("probe %+v", info)
+	}
+}
+
+func TestRealRefusedConfiguration(t *testing.T) {
+	model := NewModel(t, Script{})
+	place := Home(t, Options{BaseURL: model.BaseURL(), Approval: "untrusted"}) // gone since 0.171
+	sink := providertest.NewSink(t, agent.Session{Provider: "codex", Cwd: place.Work})
+	p := sink.OpenParams()
+	p.Env = place.Env
+	_, err := codex.New(codex.Options{Binary: Binary(t)}).Open(t.Context(), p, sink)
+	if !errors.Is(err, &agent.Error{Code: agent.CodeProviderUnavailable}) {
+		t.Errorf("open ended with %v", err)
+	}
+	t.Log(err)
 }
