@@ -54,7 +54,7 @@ export function QuestionCard({ interaction: i }: { interaction: Interaction }) {
       {sending ? (
         <p class="q-sending soft">Your answer is on its way…</p>
       ) : i.detail.questions?.length ? (
-        <QuestionForm questions={i.detail.questions} onAnswer={give} />
+        <QuestionForm questions={i.detail.questions} form={i.kind === "elicitation"} onAnswer={give} />
       ) : (
         <Choices interaction={i} onAnswer={give} />
       )}
@@ -157,10 +157,12 @@ function FreeText({ onAnswer, decline = false }: { onAnswer: (a: Answer) => void
   );
 }
 
-function QuestionForm({ questions, onAnswer }: { questions: readonly Question[]; onAnswer: (a: Answer) => void }) {
+/** `form`: fields of which some may be left open, the daemon knows which; and all may be declined. */
+function QuestionForm({ questions, form, onAnswer }: { questions: readonly Question[]; form: boolean; onAnswer: (a: Answer) => void }) {
   const [given, setGiven] = useState<Record<string, string>>({});
   const set = (id: string, value: string) => setGiven((old) => ({ ...old, [id]: value }));
-  const whole = questions.every((q) => (given[q.id] ?? "").trim() !== "");
+  const answered = (q: Question) => (given[q.id] ?? "").trim() !== "";
+  const whole = form ? questions.some(answered) : questions.every(answered);
   return (
     <form
       class="q-form"
@@ -188,6 +190,11 @@ function QuestionForm({ questions, onAnswer }: { questions: readonly Question[];
         <button type="submit" class="primary" disabled={!whole}>
           Answer
         </button>
+        {form && (
+          <button type="button" onClick={() => onAnswer({ action: "decline" })}>
+            Decline
+          </button>
+        )}
       </div>
     </form>
   );
