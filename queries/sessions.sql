@@ -82,7 +82,7 @@ WHERE s.workspace = @workspace AND s.kind = 'root' AND s.deleted_at = 0
     AND (s.updated_at, s.pk) < (CAST(@before_at AS INTEGER), CAST(@before_pk AS INTEGER))
     AND (CAST(@provider AS TEXT) = '' OR s.provider = CAST(@provider AS TEXT))
     AND (CAST(@query AS TEXT) = ''
-        OR instr((SELECT x.text FROM session_search x WHERE x.session = s.pk), CAST(@query AS TEXT)) > 0)
+        OR instr((SELECT x.title || char(10) || x.message FROM session_search x WHERE x.session = s.pk), CAST(@query AS TEXT)) > 0)
     AND (CAST(@attention AS TEXT) = '' OR CAST(@attention AS TEXT) = CASE
         WHEN s.pending > 0 THEN 'waiting'
         WHEN (SELECT t.outcome FROM turns t WHERE t.pk = s.latest_turn) = 'failed' THEN 'failed'
@@ -91,15 +91,17 @@ WHERE s.workspace = @workspace AND s.kind = 'root' AND s.deleted_at = 0
 ORDER BY s.updated_at DESC, s.pk DESC
 LIMIT @page;
 
--- name: PutSearch :exec
-INSERT INTO session_search (session, text) VALUES (@session, @text)
-ON CONFLICT (session) DO UPDATE SET text = excluded.text;
+-- name: SearchTitle :exec
+INSERT INTO session_search (session, title) VALUES (@session, @title)
+ON CONFLICT (session) DO UPDATE SET title = excluded.title;
+
+-- name: SearchMessage :exec
+-- The first message stands.
+INSERT INTO session_search (session, message) VALUES (@session, @message)
+ON CONFLICT (session) DO UPDATE SET message = excluded.message WHERE session_search.message = '';
 
 -- name: DeleteSearch :exec
 DELETE FROM session_search WHERE session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT)));
-
--- name: SearchText :one
-SELECT text FROM session_search WHERE session = @session;
 
 -- name: CountSessions :one
 SELECT count(*) FROM sessions WHERE deleted_at = 0;

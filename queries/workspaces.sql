@@ -34,5 +34,5 @@ UPDATE workspaces SET deleted_at = @deleted_at WHERE pk = @pk;
 SELECT * FROM idempotency WHERE workspace = @workspace AND key = @key;
 
 -- name: InsertIdempotencyKey :exec
-INSERT INTO idempotency (workspace, key, fingerprint, session, created_at)
-VALUES (@workspace, @key, @fingerprint, @session, @created_at);
+INSERT INTO idempotency (workspace, key, fingerprint, session, turn, message_id, created_at)
+VALUES (@workspace, @key, @fingerprint, @session, @turn, @message_id, @created_at);

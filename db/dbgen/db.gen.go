@@ -288,9 +288,6 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.providerTurnsOfSessionStmt, err = db.PrepareContext(ctx, providerTurnsOfSession); err != nil {
 		return nil, fmt.Errorf("error preparing query ProviderTurnsOfSession: %w", err)
 	}
-	if q.putSearchStmt, err = db.PrepareContext(ctx, putSearch); err != nil {
-		return nil, fmt.Errorf("error preparing query PutSearch: %w", err)
-	}
 	if q.renameSessionStmt, err = db.PrepareContext(ctx, renameSession); err != nil {
 		return nil, fmt.Errorf("error preparing query RenameSession: %w", err)
 	}
@@ -318,8 +315,11 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.runningProcessesStmt, err = db.PrepareContext(ctx, runningProcesses); err != nil {
 		return nil, fmt.Errorf("error preparing query RunningProcesses: %w", err)
 	}
-	if q.searchTextStmt, err = db.PrepareContext(ctx, searchText); err != nil {
-		return nil, fmt.Errorf("error preparing query SearchText: %w", err)
+	if q.searchMessageStmt, err = db.PrepareContext(ctx, searchMessage); err != nil {
+		return nil, fmt.Errorf("error preparing query SearchMessage: %w", err)
+	}
+	if q.searchTitleStmt, err = db.PrepareContext(ctx, searchTitle); err != nil {
+		return nil, fmt.Errorf("error preparing query SearchTitle: %w", err)
 	}
 	if q.sessionByIDStmt, err = db.PrepareContext(ctx, sessionByID); err != nil {
 		return nil, fmt.Errorf("error preparing query SessionByID: %w", err)
@@ -862,11 +862,6 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing providerTurnsOfSessionStmt: %w", cerr)
 		}
 	}
-	if q.putSearchStmt != nil {
-		if cerr := q.putSearchStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing putSearchStmt: %w", cerr)
-		}
-	}
 	if q.renameSessionStmt != nil {
 		if cerr := q.renameSessionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing renameSessionStmt: %w", cerr)
@@ -912,9 +907,14 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing runningProcessesStmt: %w", cerr)
 		}
 	}
-	if q.searchTextStmt != nil {
-		if cerr := q.searchTextStmt.Close(); cerr != nil {
-			err = fmt.Errorf("error closing searchTextStmt: %w", cerr)
+	if q.searchMessageStmt != nil {
+		if cerr := q.searchMessageStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing searchMessageStmt: %w", cerr)
+		}
+	}
+	if q.searchTitleStmt != nil {
+		if cerr := q.searchTitleStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing searchTitleStmt: %w", cerr)
 		}
 	}
 	if q.sessionByIDStmt != nil {
@@ -1204,7 +1204,6 @@ type Queries struct {
 	processesOfTreeStmt        *sql.Stmt
 	providerTurnStmt           *sql.Stmt
 	providerTurnsOfSessionStmt *sql.Stmt
-	putSearchStmt              *sql.Stmt
 	renameSessionStmt          *sql.Stmt
 	renameWorkspaceStmt        *sql.Stmt
 	requeueOperationsStmt      *sql.Stmt
@@ -1214,7 +1213,8 @@ type Queries struct {
 	rowsBelowChildStmt         *sql.Stmt
 	rowsOfTreeStmt             *sql.Stmt
 	runningProcessesStmt       *sql.Stmt
-	searchTextStmt             *sql.Stmt
+	searchMessageStmt          *sql.Stmt
+	searchTitleStmt            *sql.Stmt
 	sessionByIDStmt            *sql.Stmt
 	sessionByPKStmt            *sql.Stmt
 	setEpochStmt               *sql.Stmt
@@ -1341,7 +1341,6 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		processesOfTreeStmt:        q.processesOfTreeStmt,
 		providerTurnStmt:           q.providerTurnStmt,
 		providerTurnsOfSessionStmt: q.providerTurnsOfSessionStmt,
-		putSearchStmt:              q.putSearchStmt,
 		renameSessionStmt:          q.renameSessionStmt,
 		renameWorkspaceStmt:        q.renameWorkspaceStmt,
 		requeueOperationsStmt:      q.requeueOperationsStmt,
@@ -1351,7 +1350,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		rowsBelowChildStmt:         q.rowsBelowChildStmt,
 		rowsOfTreeStmt:             q.rowsOfTreeStmt,
 		runningProcessesStmt:       q.runningProcessesStmt,
-		searchTextStmt:             q.searchTextStmt,
+		searchMessageStmt:          q.searchMessageStmt,
+		searchTitleStmt:            q.searchTitleStmt,
 		sessionByIDStmt:            q.sessionByIDStmt,
 		sessionByPKStmt:            q.sessionByPKStmt,
 		setEpochStmt:               q.setEpochStmt,

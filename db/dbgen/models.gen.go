@@ -23,6 +23,8 @@ type Idempotency struct {
 	Key         string
 	Fingerprint string
 	Session     int64
+	Turn        int64
+	MessageID   agent.MessageID
 	CreatedAt   int64
 }
 

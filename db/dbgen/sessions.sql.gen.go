@@ -237,7 +237,7 @@ WHERE s.workspace = ?1 AND s.kind = 'root' AND s.deleted_at = 0
     AND (s.updated_at, s.pk) < (CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
     AND (CAST(?4 AS TEXT) = '' OR s.provider = CAST(?4 AS TEXT))
     AND (CAST(?5 AS TEXT) = ''
-        OR instr((SELECT x.text FROM session_search x WHERE x.session = s.pk), CAST(?5 AS TEXT)) > 0)
+        OR instr((SELECT x.title || char(10) || x.message FROM session_search x WHERE x.session = s.pk), CAST(?5 AS TEXT)) > 0)
     AND (CAST(?6 AS TEXT) = '' OR CAST(?6 AS TEXT) = CASE
         WHEN s.pending > 0 THEN 'waiting'
         WHEN (SELECT t.outcome FROM turns t WHERE t.pk = s.latest_turn) = 'failed' THEN 'failed'
@@ -332,21 +332,6 @@ func (q *Queries) MaxSessionKey(ctx context.Context) (int64, error) {
 	var pk int64
 	err := row.Scan(&pk)
 	return pk, err
-}
-
-const putSearch = `-- name: PutSearch :exec
-INSERT INTO session_search (session, text) VALUES (?1, ?2)
-ON CONFLICT (session) DO UPDATE SET text = excluded.text
-`
-
-type PutSearchParams struct {
-	Session int64
-	Text    string
-}
-
-func (q *Queries) PutSearch(ctx context.Context, arg PutSearchParams) error {
-	_, err := q.exec(ctx, q.putSearchStmt, putSearch, arg.Session, arg.Text)
-	return err
 }
 
 const renameSession = `-- name: RenameSession :exec
@@ -553,15 +538,35 @@ func (q *Queries) RowsOfTree(ctx context.Context, root int64) ([]Session, error)
 	return items, nil
 }
 
-const searchText = `-- name: SearchText :one
-SELECT text FROM session_search WHERE session = ?1
+const searchMessage = `-- name: SearchMessage :exec
+INSERT INTO session_search (session, message) VALUES (?1, ?2)
+ON CONFLICT (session) DO UPDATE SET message = excluded.message WHERE session_search.message = ''
 `
 
-func (q *Queries) SearchText(ctx context.Context, session int64) (string, error) {
-	row := q.queryRow(ctx, q.searchTextStmt, searchText, session)
-	var text string
-	err := row.Scan(&text)
-	return text, err
+type SearchMessageParams struct {
+	Session int64
+	Message string
+}
+
+// The first message stands.
+func (q *Queries) SearchMessage(ctx context.Context, arg SearchMessageParams) error {
+	_, err := q.exec(ctx, q.searchMessageStmt, searchMessage, arg.Session, arg.Message)
+	return err
+}
+
+const searchTitle = `-- name: SearchTitle :exec
+INSERT INTO session_search (session, title) VALUES (?1, ?2)
+ON CONFLICT (session) DO UPDATE SET title = excluded.title
+`
+
+type SearchTitleParams struct {
+	Session int64
+	Title   string
+}
+
+func (q *Queries) SearchTitle(ctx context.Context, arg SearchTitleParams) error {
+	_, err := q.exec(ctx, q.searchTitleStmt, searchTitle, arg.Session, arg.Title)
+	return err
 }
 
 const sessionByID = `-- name: SessionByID :one

@@ -23,7 +23,7 @@ func (q *Queries) Epoch(ctx context.Context) (string, error) {
 }
 
 const idempotencyKey = `-- name: IdempotencyKey :one
-SELECT workspace, "key", fingerprint, session, created_at FROM idempotency WHERE workspace = ?1 AND key = ?2
+SELECT workspace, "key", fingerprint, session, turn, message_id, created_at FROM idempotency WHERE workspace = ?1 AND key = ?2
 `
 
 type IdempotencyKeyParams struct {
@@ -39,14 +39,16 @@ func (q *Queries) IdempotencyKey(ctx context.Context, arg IdempotencyKeyParams) 
 		&i.Key,
 		&i.Fingerprint,
 		&i.Session,
+		&i.Turn,
+		&i.MessageID,
 		&i.CreatedAt,
 	)
 	return i, err
 }
 
 const insertIdempotencyKey = `-- name: InsertIdempotencyKey :exec
-INSERT INTO idempotency (workspace, key, fingerprint, session, created_at)
-VALUES (?1, ?2, ?3, ?4, ?5)
+INSERT INTO idempotency (workspace, key, fingerprint, session, turn, message_id, created_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 `
 
 type InsertIdempotencyKeyParams struct {
@@ -54,6 +56,8 @@ type InsertIdempotencyKeyParams struct {
 	Key         string
 	Fingerprint string
 	Session     int64
+	Turn        int64
+	MessageID   agent.MessageID
 	CreatedAt   int64
 }
 
@@ -63,6 +67,8 @@ func (q *Queries) InsertIdempotencyKey(ctx context.Context, arg InsertIdempotenc
 		arg.Key,
 		arg.Fingerprint,
 		arg.Session,
+		arg.Turn,
+		arg.MessageID,
 		arg.CreatedAt,
 	)
 	return err

@@ -106,10 +106,12 @@ BEGIN
     SELECT RAISE(ABORT, 'sessions_no_child_of_deleted');
 END;
 
--- The first title and message of a root, case folded, for the search in the list.
+-- The title of a root as it is shown, and its first message, case folded: for the search in
+-- the list.
 CREATE TABLE session_search (
     session INTEGER PRIMARY KEY REFERENCES sessions (pk),
-    text    TEXT    NOT NULL
+    title   TEXT    NOT NULL DEFAULT '',
+    message TEXT    NOT NULL DEFAULT ''
 ) STRICT;
 
 -- Proper ancestors below the root. The root itself has no rows here: everything under it
@@ -425,6 +427,8 @@ CREATE TABLE idempotency (
     key         TEXT    NOT NULL,
     fingerprint TEXT    NOT NULL, -- of the whole request: the same key with another request is a conflict
     session     INTEGER NOT NULL REFERENCES sessions (pk),
+    turn        INTEGER NOT NULL DEFAULT 0,  -- the first turn, 0 where no message was given
+    message_id  TEXT    NOT NULL DEFAULT '', -- that message
     created_at  INTEGER NOT NULL,
     PRIMARY KEY (workspace, key)
 ) STRICT, WITHOUT ROWID;

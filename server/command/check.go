@@ -29,8 +29,18 @@ func checkMessage(m agent.NewMessage) error {
 	return nil
 }
 
-// checkSession checks a new session and fills in what follows from its workspace.
-func checkSession(n *agent.NewSession, ws agent.Workspace) error {
+// plain is a new session in the form that it is stored and compared in, with what follows
+// from its workspace filled in.
+func plain(n agent.NewSession, ws agent.Workspace) agent.NewSession {
+	n.Title = strings.TrimSpace(n.Title)
+	if n.Cwd = cmp.Or(n.Cwd, ws.Path); filepath.IsAbs(n.Cwd) {
+		n.Cwd = filepath.Clean(n.Cwd)
+	}
+	return n
+}
+
+// checkSession checks a new session in its plain form.
+func checkSession(n agent.NewSession, ws agent.Workspace) error {
 	if n.Key != "" && !agent.ValidClientID(n.Key) {
 		return agent.Errorf(agent.CodeInvalid, "Idempotency-Key must be 1 to 200 visible ASCII characters")
 	}
@@ -44,12 +54,11 @@ func checkSession(n *agent.NewSession, ws agent.Workspace) error {
 			return agent.Errorf(agent.CodeInvalid, "%s is not a word of at most %d bytes", w.name, maxWord)
 		}
 	}
-	var err error
-	if n.Title, err = title(n.Title); err != nil {
+	if _, err := title(n.Title); err != nil {
 		return err
 	}
-	if n.Cwd = cmp.Or(n.Cwd, ws.Path); n.Cwd != ws.Path {
-		if n.Cwd, err = directory(n.Cwd); err != nil {
+	if n.Cwd != ws.Path {
+		if _, err := directory(n.Cwd); err != nil {
 			return err
 		}
 	}

@@ -207,6 +207,15 @@ func (f *fakeStore) CreateSession(_ context.Context, n agent.NewSession) (agent.
 	return f.reply, nil
 }
 
+func (f *fakeStore) RepeatSession(_ context.Context, n agent.NewSession) (agent.Submitted, bool, error) {
+	for _, c := range f.created {
+		if c.Key == n.Key {
+			return f.reply, true, nil
+		}
+	}
+	return agent.Submitted{}, false, nil
+}
+
 func (f *fakeStore) Submit(_ context.Context, m agent.NewMessage) (agent.Submitted, error) {
 	f.submitted = append(f.submitted, m)
 	return f.reply, nil

@@ -16,6 +16,8 @@ type Store interface {
 	DeleteWorkspace(ctx context.Context, id agent.WorkspaceID) ([]agent.Deleted, error)
 
 	CreateSession(ctx context.Context, s agent.NewSession) (agent.Submitted, error)
+	// RepeatSession looks up what an earlier request with the same Key made.
+	RepeatSession(ctx context.Context, s agent.NewSession) (agent.Submitted, bool, error)
 	Session(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID) (agent.Session, error)
 	UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, title *string, pinned *bool) (agent.Session, error)
 	Delete(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID) (agent.Deleted, error)

@@ -168,7 +168,13 @@ func (s *Service) CreateSession(ctx context.Context, n agent.NewSession) (agent.
 	if err != nil {
 		return agent.Submitted{}, err
 	}
-	if err := checkSession(&n, ws); err != nil {
+	n = plain(n, ws)
+	if n.Key != "" { // before any check: what was taken once is answered again, whatever has changed since
+		if sub, found, err := s.Store.RepeatSession(ctx, n); found || err != nil {
+			return sub, err
+		}
+	}
+	if err := checkSession(n, ws); err != nil {
 		return agent.Submitted{}, err
 	}
 	if n.Capabilities, err = s.Card(ctx, n.Provider); err != nil {

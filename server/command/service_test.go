@@ -57,6 +57,23 @@ func TestInputIsChecked(t *testing.T) {
 	})
 }
 
+// The same key is answered from storage, also when the request could no longer be taken: its
+// provider or its directory is gone.
+func TestRepeatedCreationNeedsNothingToBeThereStill(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *desk) {
+		d.store.reply = agent.Submitted{Session: agent.Session{ID: "root"}, Repeated: true}
+		gone := agent.NewSession{Workspace: "ws", Key: "k", Provider: "nope", Cwd: "/no/such/place", Title: " t "}
+		if _, err := d.CreateSession(t.Context(), gone); codeOf(err) != agent.CodeInvalid {
+			t.Errorf("the first time: %v", err)
+		}
+		d.store.created = []agent.NewSession{gone}
+		sub, err := d.CreateSession(t.Context(), gone)
+		if err != nil || sub.Session.ID != "root" || !sub.Repeated {
+			t.Errorf("again: %+v, %v", sub, err)
+		}
+	})
+}
+
 func TestCreateSessionIsDurableFirstAndStartsOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		d.store.reply = agent.Submitted{Session: agent.Session{ID: "root"}, Message: &agent.Message{}, Delivery: agent.DeliveryStarted}

@@ -139,9 +139,14 @@ func (t *tx) describe(owner *ident, f agent.SessionDescribed) (agent.Applied, er
 	}); err != nil {
 		return agent.Applied{}, fmt.Errorf("describe %s: %w", owner.id, err)
 	}
+	titled := row.Title != owner.row.Title
 	*owner.row = row
 	t.changed(owner)
-	return agent.Applied{Verdict: agent.VerdictApplied}, nil
+	out := agent.Applied{Verdict: agent.VerdictApplied}
+	if titled {
+		return out, t.searchTitle(owner)
+	}
+	return out, nil
 }
 
 // bindAliases keeps the provider's names for a session as rows; the first binding of a

@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,8 +13,8 @@ import (
 )
 
 // CreateSession creates a root session, and with a first message its first turn, in one
-// step. The same Key gives the same session; with another request it is CodeConflict.
-// CodeNotFound where the workspace is missing.
+// step. The same Key gives the same session, turn and message; with another request it is
+// CodeConflict. CodeNotFound where the workspace is missing.
 func (s *Store) CreateSession(ctx context.Context, n agent.NewSession) (agent.Submitted, error) {
 	var out agent.Submitted
 	_, err := s.write(ctx, func(t *tx) (err error) {
@@ -24,80 +22,45 @@ func (s *Store) CreateSession(ctx context.Context, n agent.NewSession) (agent.Su
 		if err != nil {
 			return err
 		}
-		known, err := t.repeated(w.PK, n)
+		known, err := s.repeated(bg, t.q, w.PK, n)
 		if err != nil {
 			return err
 		}
 		if known != nil {
-			out, err = t.repeatSession(known, n)
-			return err
+			out = *known
+			return nil
 		}
-		row, err := t.insertRoot(&w, n)
-		if err != nil {
-			return err
-		}
-		root := identOf(row)
-		if err := t.remember(root); err != nil {
-			return err
-		}
-		t.emit(pendingEvent{kind: agent.SessionCreated, session: root.home, shows: root})
-		if n.Message == nil {
-			out.Session, err = t.sessionEntity(root)
-			return err
-		}
-		m := *n.Message
-		m.Session = root.id
-		return t.beginTurn(root, m, &out)
+		return t.createSession(&w, n, &out)
 	})
 	return out, err
 }
 
-// repeated returns the session that an Idempotency-Key already made, or nil.
-func (t *tx) repeated(ws int64, n agent.NewSession) (*ident, error) {
-	if n.Key == "" {
-		return nil, nil
-	}
-	row, err := t.q.IdempotencyKey(bg, dbgen.IdempotencyKeyParams{Workspace: ws, Key: n.Key})
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
+func (t *tx) createSession(w *dbgen.Workspace, n agent.NewSession, out *agent.Submitted) error {
+	row, err := t.insertRoot(w, n)
 	if err != nil {
-		return nil, fmt.Errorf("idempotency key: %w", err)
+		return err
 	}
-	if row.Fingerprint != fingerprint(n) {
-		return nil, agent.Errorf(agent.CodeConflict, "this Idempotency-Key was used for another request")
+	root := identOf(row)
+	if err := t.remember(root); err != nil {
+		return err
 	}
-	session, err := t.q.SessionByPK(bg, row.Session)
-	if err == nil && session.DeletedAt != 0 {
-		err = agent.Errorf(agent.CodeNotFound, "the session that this Idempotency-Key made was deleted")
+	t.emit(pendingEvent{kind: agent.SessionCreated, session: root.home, shows: root})
+	if err := t.searchTitle(root); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, err
-	}
-	return t.session(session.ID)
-}
-
-// fingerprint is of everything a person chose. What the provider can do is not part of it.
-func fingerprint(n agent.NewSession) string {
-	n.Capabilities = agent.Capabilities{}
-	sum := sha256.Sum256([]byte(text(n)))
-	return hex.EncodeToString(sum[:])
-}
-
-func (t *tx) repeatSession(i *ident, n agent.NewSession) (out agent.Submitted, err error) {
-	if n.Message != nil && n.Message.ClientMessageID != "" {
-		if m, err := t.byClient(i.pk, n.Message.ClientMessageID); err != nil || m != nil {
-			if err != nil {
-				return out, err
-			}
-			return t.repeatMessage(i, m)
+	if n.Message == nil {
+		if out.Session, err = t.sessionEntity(root); err != nil {
+			return err
 		}
+		return t.noteKey(w.PK, root, n, 0, "")
 	}
-	out.Repeated = true
-	if out.Session, err = t.sessionEntity(i); err == nil {
-		out.Turn = out.Session.LatestTurn
+	m := *n.Message
+	m.Session = root.id
+	r, message, err := t.beginTurn(root, m, out)
+	if err != nil {
+		return err
 	}
-	return out, err
+	return t.noteKey(w.PK, root, n, r.PK, message.ID)
 }
 
 func (t *tx) insertRoot(w *dbgen.Workspace, n agent.NewSession) (*dbgen.Session, error) {
@@ -108,31 +71,18 @@ func (t *tx) insertRoot(w *dbgen.Workspace, n agent.NewSession) (*dbgen.Session,
 		PermissionMode: n.PermissionMode, Scenario: n.Scenario, Capabilities: text(n.Capabilities),
 		CreatedAt: t.now, UpdatedAt: t.now,
 	}
-	search := n.Title
-	if n.Message != nil {
-		search += "\n" + n.Message.Text
-		if row.Title == "" {
-			row.Title = titleFrom(n.Message.Text)
-		}
+	if n.Message != nil && row.Title == "" {
+		row.Title = titleFrom(n.Message.Text)
 	}
 	if err := t.insertSession(&row); err != nil {
 		return nil, err
-	}
-	if err := t.putSearch(row.PK, search); err != nil {
-		return nil, err
-	}
-	if n.Key != "" {
-		if err := t.q.InsertIdempotencyKey(bg, dbgen.InsertIdempotencyKeyParams{
-			Workspace: w.PK, Key: n.Key, Fingerprint: fingerprint(n), Session: row.PK, CreatedAt: t.now}); err != nil {
-			return nil, fmt.Errorf("idempotency key: %w", err)
-		}
 	}
 	return &row, nil
 }
 
 const (
 	maxTitle  = 80   // runes of a title that is taken from a message
-	maxSearch = 4000 // bytes of a title and first message that are searched
+	maxSearch = 4000 // bytes of a title, and of a first message, that are searched
 )
 
 // titleFrom is the first line of a message, cut to a title's length.
@@ -145,14 +95,22 @@ func titleFrom(s string) string {
 	return string([]rune(line)[:maxTitle-1]) + "…"
 }
 
-// putSearch keeps what the list searches, case folded.
-func (t *tx) putSearch(session int64, s string) error {
+// folded is a text as the list searches it.
+func folded(s string) string {
 	s = strings.ToLower(s)
 	if len(s) > maxSearch {
 		s = strings.ToValidUTF8(s[:maxSearch], "")
 	}
-	if err := t.q.PutSearch(bg, dbgen.PutSearchParams{Session: session, Text: s}); err != nil {
-		return fmt.Errorf("search text: %w", err)
+	return s
+}
+
+// searchTitle has the list find a root by the title it shows now.
+func (t *tx) searchTitle(i *ident) error {
+	if i.kind != agent.KindRoot {
+		return nil
+	}
+	if err := t.q.SearchTitle(bg, dbgen.SearchTitleParams{Session: i.pk, Title: folded(i.row.Title)}); err != nil {
+		return fmt.Errorf("search title: %w", err)
 	}
 	return nil
 }
@@ -242,7 +200,8 @@ func (t *tx) place(owner *ident, m agent.NewMessage, out *agent.Submitted) error
 				return err
 			}
 		}
-		return t.beginTurn(owner, m, out)
+		_, _, err := t.beginTurn(owner, m, out)
+		return err
 	default:
 		return t.guide(owner, open, m, delivery, out)
 	}
@@ -256,10 +215,7 @@ var placeRefusals = map[agent.Code]string{
 
 func (t *tx) nameFromMessage(owner *ident, s string) error {
 	owner.row.Title = titleFrom(s)
-	if err := t.rename(owner); err != nil {
-		return err
-	}
-	return t.putSearch(owner.pk, s)
+	return t.rename(owner)
 }
 
 // rename writes what people may edit of a session.
@@ -270,18 +226,21 @@ func (t *tx) rename(i *ident) error {
 		return fmt.Errorf("session %s: %w", i.id, err)
 	}
 	t.changed(i)
-	return nil
+	return t.searchTitle(i)
 }
 
-// beginTurn starts a root turn with a person's message.
-func (t *tx) beginTurn(owner *ident, m agent.NewMessage, out *agent.Submitted) error {
+// beginTurn starts a root turn with a person's message. The first one is searched.
+func (t *tx) beginTurn(owner *ident, m agent.NewMessage, out *agent.Submitted) (*turnRow, *dbgen.Message, error) {
 	r, err := t.newRootTurn(owner, agent.TriggerUser)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	row, err := t.userMessage(owner, r, m, agent.DeliveryStarted)
+	if err == nil {
+		err = t.q.SearchMessage(bg, dbgen.SearchMessageParams{Session: owner.pk, Message: folded(m.Text)})
+	}
 	t.answer = func() error { return t.submitted(owner, r, row, nil, out) }
-	return err
+	return r, row, err
 }
 
 // guide adds a person's message to the open root turn, with the operation that delivers it.
@@ -339,23 +298,8 @@ func (s *Store) UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agen
 				return err
 			}
 		}
-		if title != nil && i.kind == agent.KindRoot {
-			if err := t.retitleSearch(i.pk, *title); err != nil {
-				return err
-			}
-		}
 		out, err = t.sessionEntity(i)
 		return err
 	})
 	return out, err
-}
-
-// retitleSearch puts a new title before the first message in the search text.
-func (t *tx) retitleSearch(session int64, title string) error {
-	old, err := t.q.SearchText(bg, session)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("search text: %w", err)
-	}
-	_, rest, _ := strings.Cut(old, "\n")
-	return t.putSearch(session, title+"\n"+rest)
 }
