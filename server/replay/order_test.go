@@ -18,7 +18,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
-var orders = flag.Int("orders", 3, "how many orders of each recording are tried")
+var orders = flag.Int("orders", 2, "how many orders of each recording are tried")
 
 // wireLine is one line of a recording with what its place hangs on.
 type wireLine struct {
