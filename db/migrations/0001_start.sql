@@ -248,6 +248,8 @@ CREATE TABLE provider_turns (
     ended_at   INTEGER NOT NULL DEFAULT 0,
     CONSTRAINT provider_turns_id UNIQUE (turn, id),
     CONSTRAINT provider_turns_phase CHECK (phase = 'reserved' OR phase = 'running' OR phase = 'ended'),
+    CONSTRAINT provider_turns_outcome CHECK (outcome = '' OR outcome = 'completed' OR outcome = 'failed' OR outcome = 'canceled'
+        OR outcome = 'interrupted'),
     CONSTRAINT provider_turns_ended_has_outcome CHECK ((phase = 'ended') = (outcome <> ''))
 ) STRICT;
 

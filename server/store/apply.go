@@ -9,14 +9,19 @@ import (
 )
 
 // Apply commits one fact and tells what became of it. A refusal is a verdict, not an
-// error: an error means that nothing was stored (CodeUnavailable where trying again
-// helps). Applying a fact twice equals applying it once.
+// error, also of a fact that cannot be stored as it is (CodeInvalid). An error means that
+// nothing was stored (CodeUnavailable where trying again helps). Applying a fact twice
+// equals applying it once.
 func (s *Store) Apply(ctx context.Context, f agent.Fact) (agent.Applied, error) {
 	var out agent.Applied
 	t, err := s.write(ctx, func(t *tx) (err error) {
 		out, err = t.apply(f)
 		return err
 	})
+	if unstorable(err) {
+		s.opt.Logger.Error("a fact cannot be stored", "fact", fmt.Sprintf("%T", f), "session", f.Owner(), "error", err)
+		return refused(agent.CodeInvalid), nil
+	}
 	if err != nil {
 		return agent.Applied{}, fmt.Errorf("apply %T: %w", f, err)
 	}

@@ -18,7 +18,10 @@ const (
 	sqliteIOError = 10
 	sqliteCorrupt = 11
 	sqliteFull    = 13
+	sqliteRefuses = 19 // a constraint
 	sqliteNotADB  = 26
+
+	sqliteTriggerRefuses = sqliteRefuses | 7<<8
 )
 
 var errClosed = agent.Errorf(agent.CodeDaemonStopping, "the daemon is shutting down")
@@ -34,6 +37,14 @@ func resultCode(err error) int {
 		return e.Code() & 0xff
 	}
 	return 0
+}
+
+// unstorable reports that a row cannot be as it was given: a value that a CHECK does not
+// know, an id that is another's. The guards that repeat a rule are triggers: what they refuse
+// is a disagreement about a rule, which is ours.
+func unstorable(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqliteRefuses && e.Code() != sqliteTriggerRefuses
 }
 
 func isBusy(err error) bool {

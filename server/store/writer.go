@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -278,7 +279,11 @@ func (s *Store) runBatch(batch []*write, savepoints bool) error {
 			}
 		}
 		w.err = s.runOne(w)
-		if w.err != nil {
+		switch {
+		case w.err == nil:
+		case w.tx.untouched(w.err):
+			s.w.evict(w.tx) // refused: there is nothing to undo
+		default:
 			if !savepoints {
 				return w.err
 			}
@@ -311,6 +316,14 @@ func (s *Store) runOne(w *write) (err error) {
 		return err
 	}
 	return w.tx.finish()
+}
+
+// untouched reports whether a unit of work was refused before it changed anything. A refusal
+// is an [agent.Error], and every change of a row is followed by an event, a session to show or
+// a gate to ask before another refusal can come; what SQLite says is never taken for one.
+func (t *tx) untouched(err error) bool {
+	var refusal *agent.Error
+	return errors.As(err, &refusal) && resultCode(err) == 0 && len(t.pending)+len(t.deltas)+len(t.touched) == 0
 }
 
 // undo makes memory agree with the rows that were rolled back.
