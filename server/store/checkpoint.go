@@ -6,13 +6,14 @@ import (
 	"sync/atomic"
 
 	"github.com/turnkeeper/turnkeeper/db/dbgen"
+	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
 // The log is copied into the file beside the writer, not by it: an automatic checkpoint
 // inside a commit is what makes the slowest commits slow.
 const (
-	// checkpointEvery is after how many writes and events the log is copied.
-	checkpointEvery = 1536
+	// checkpointEvery is by how much the log grows until it is copied.
+	checkpointEvery = 8 << 20
 	// logBound is the size of the log at which the writer itself, between two
 	// transactions, finishes the copy and lets the log start over. Under a steady load the
 	// copy beside it is always a few frames behind, and the log would never start over.
@@ -35,12 +36,16 @@ type checkpointer struct {
 	wake     chan struct{}
 	ended    chan struct{}
 	once     sync.Once
-	units    int // owned by the writer
+	written  int   // bytes since the writer last looked, by estimate; its own
+	copied   int64 // size of the log when it was last to be copied; the writer's own
 	sinceCut atomic.Int64
 	cut      atomic.Bool  // trim now: a workspace was deleted
 	overdue  atomic.Bool  // the log is over its bound, and it is time to try
 	logBytes atomic.Int64 // as the last checkpoint saw it
 	nextTry  atomic.Int64 // how large the log must be for that
+
+	grown   atomic.Int64 // by estimate, since then
+	copying sync.Mutex   // held while the log is copied beside the writer
 
 	every int   // checkpointEvery, and
 	bound int64 // logBound; tests have smaller ones
@@ -57,14 +62,16 @@ func (c *checkpointer) init() {
 
 func (c *checkpointer) stop() { c.once.Do(func() { close(c.ended) }) }
 
-// wrote counts what was committed and rings when enough came together.
-func (c *checkpointer) wrote(units int) {
-	c.sinceCut.Add(int64(units))
-	if c.units += units; c.units < c.every {
-		return
+// wrote counts what one transaction committed. What it adds to the log is estimated: pages
+// that every transaction touches, pages of each write, and the data twice, as an entity is
+// in its row and in its event.
+func (c *checkpointer) wrote(writes int, events []agent.Event) {
+	const common, each = 8 << 10, 6 << 10
+	c.written += common + writes*each
+	for i := range events {
+		c.written += 2 * len(events[i].Data)
 	}
-	c.units = 0
-	c.ring()
+	c.sinceCut.Add(int64(len(events)))
 }
 
 // trimNow has the outbox trimmed without waiting for more events.
@@ -97,6 +104,8 @@ func (s *Store) runCheckpointer() {
 }
 
 func (s *Store) passive(c *sql.Conn) {
+	s.check.copying.Lock()
+	defer s.check.copying.Unlock()
 	var busy, frames, done int64
 	if err := c.QueryRowContext(bg, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &frames, &done); err != nil {
 		if !isBusy(err) {
@@ -118,12 +127,38 @@ func (c *checkpointer) saw(frames int64) {
 	}
 }
 
+// look asks how large the log is now and has it copied when it has grown enough. It reports
+// whether the copy did not keep pace, so that the writer must wait for it.
+func (s *Store) look() bool {
+	c := &s.check
+	if c.written < c.every/8 {
+		return false
+	}
+	c.written = 0
+	var busy, frames, done int64
+	if err := s.w.conn.QueryRowContext(bg, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &frames, &done); err != nil || frames < 0 {
+		return false
+	}
+	size := frames * pageSize
+	if size < c.copied { // it has started over
+		c.copied = 0
+		c.nextTry.Store(c.bound)
+	}
+	if size-c.copied >= int64(c.every) {
+		c.copied = size
+		c.ring()
+	}
+	return size > c.nextTry.Load()
+}
+
 // afterCommit keeps the log bounded; it is called between two transactions. Where somebody
 // reads for long it tries again only when the log has grown by its bound once more.
 func (s *Store) afterCommit() {
-	if !s.check.overdue.Swap(false) {
+	if late := s.look(); !s.check.overdue.Swap(false) && !late {
 		return
 	}
+	s.check.copying.Lock()
+	defer s.check.copying.Unlock()
 	c := s.w.conn
 	var busy, frames, done int64 = 1, -1, -1
 	_, _ = c.ExecContext(bg, inlineWait)

@@ -346,8 +346,8 @@ func (s *Store) publish(batch []*write) {
 	}
 	if len(events) > 0 {
 		s.opt.OnCommit(events)
-		s.check.wrote(len(batch) + len(events))
 	}
+	s.check.wrote(len(batch), events) // text that streams is no event
 	if max(len(s.w.idents), len(s.w.turns), len(s.w.streams)) > maxCached {
 		s.w.forget()
 	}
