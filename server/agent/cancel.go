@@ -57,6 +57,10 @@ func CancelOutcome(t CancelTarget) (Outcome, TargetState) {
 	switch {
 	case t.Settled && t.Outcome == OutcomeCanceled:
 		return OutcomeCanceled, TargetCanceled
+	case t.Settled && t.Outcome == OutcomeInterrupted:
+		// A provider that reports an interruption confirms the stop, so this one was lost
+		// with its process: nobody saw it end.
+		return OutcomeInterrupted, TargetInterrupted
 	case t.Settled:
 		return t.Outcome, TargetAlreadyTerminal
 	case t.Root && t.Evidence.rank() >= TargetAcknowledged.rank():

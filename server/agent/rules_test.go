@@ -21,6 +21,7 @@ func TestCancelOutcomeTable(t *testing.T) {
 		{"child, confirmed", agent.CancelTarget{Evidence: agent.TargetCanceled}, agent.OutcomeCanceled, agent.TargetCanceled},
 		{"child said to have ended, its terminal never came", agent.CancelTarget{Evidence: agent.TargetAlreadyTerminal}, agent.OutcomeInterrupted, agent.TargetInterrupted},
 		{"child completed first", agent.CancelTarget{Settled: true, Outcome: agent.OutcomeCompleted, Evidence: agent.TargetAcknowledged}, agent.OutcomeCompleted, agent.TargetAlreadyTerminal},
+		{"child lost with its process", agent.CancelTarget{Settled: true, Outcome: agent.OutcomeInterrupted, Evidence: agent.TargetAcknowledged}, agent.OutcomeInterrupted, agent.TargetInterrupted},
 		{"child confirmed by its terminal", agent.CancelTarget{Settled: true, Outcome: agent.OutcomeCanceled}, agent.OutcomeCanceled, agent.TargetCanceled},
 		{"root settled otherwise", agent.CancelTarget{Root: true, Settled: true, Outcome: agent.OutcomeFailed}, agent.OutcomeFailed, agent.TargetAlreadyTerminal},
 	} {
