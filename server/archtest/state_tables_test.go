@@ -181,6 +181,7 @@ func cancelTable() string {
 	for _, o := range []agent.Outcome{agent.OutcomeCompleted, agent.OutcomeFailed, agent.OutcomeCanceled} {
 		add("child that ended "+string(o), agent.CancelTarget{Settled: true, Outcome: o, Evidence: agent.TargetRequested}, "any")
 	}
+	add("child lost with its process", agent.CancelTarget{Settled: true, Outcome: agent.OutcomeInterrupted, Evidence: agent.TargetRequested}, "any")
 	return table("A cancel, by the evidence when it completes", "`CancelOutcome` and `CancelStatus`. The last column is the operation with this one target; it is succeeded only when every target is confirmed.",
 		[]string{"target", "strongest evidence", "turn ends", "target reads", "operation"}, rows)
 }
