@@ -66,21 +66,7 @@ func TestCancelSupersedesTheQuestionsOfItsTargets(t *testing.T) {
 			t.Errorf("%s counts %d open questions", c.session, s.PendingInteractionCount)
 		}
 	}
-
-	// The answer that was on its way is delivered to nobody, and says so.
-	claimed, err := w.Claim(background(t), "w", time.Minute, 10)
-	w.must(err)
-	for _, c := range claimed {
-		if c.Operation.ID == sent.ID && c.Interaction.Status != agent.InteractionSuperseded {
-			t.Errorf("the worker is given %+v", c.Interaction)
-		}
-	}
-	done, err := w.CompleteAnswer(background(t), sent.ID, nil)
-	w.must(err)
-	if done.Status != agent.OperationFailed || done.Error.Code != agent.CodeInteractionGone {
-		t.Errorf("the answer ended %s %v", done.Status, done.Error)
-	}
-
+	w.answersNobody(sent)
 	w.cancels(w.root, w.turn)
 	if s := w.session(); s.PendingInteractionCount != 0 || s.Attention == agent.AttentionWaiting {
 		t.Errorf("after the root's stop: %d open, attention %s", s.PendingInteractionCount, s.Attention)
@@ -91,6 +77,24 @@ func TestCancelSupersedesTheQuestionsOfItsTargets(t *testing.T) {
 	w.verdict(agent.InteractionEnded{Session: b.session, Turn: b.turn, Request: "q", Step: agent.AskWithdraw}, agent.VerdictUnchanged, "")
 	if n := query[int64](w.world, "SELECT count(*) FROM turns WHERE prompts <> 0"); n != 0 {
 		t.Errorf("%d turns still count questions", n)
+	}
+}
+
+// answersNobody checks that an answer which was on its way when its question was superseded
+// is delivered to nobody, and says so.
+func (w *world) answersNobody(sent agent.Operation) {
+	w.Helper()
+	claimed, err := w.Claim(background(w), "w", time.Minute, 10)
+	w.must(err)
+	for _, c := range claimed {
+		if c.Operation.ID == sent.ID && c.Interaction.Status != agent.InteractionSuperseded {
+			w.Errorf("the worker is given %+v", c.Interaction)
+		}
+	}
+	done, err := w.CompleteAnswer(background(w), sent.ID, nil)
+	w.must(err)
+	if done.Status != agent.OperationFailed || done.Error.Code != agent.CodeInteractionGone {
+		w.Errorf("the answer ended %s %v", done.Status, done.Error)
 	}
 }
 

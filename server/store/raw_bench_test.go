@@ -20,6 +20,7 @@ CREATE TABLE turns (id TEXT PRIMARY KEY, session_id TEXT NOT NULL, root_turn_id 
 CREATE INDEX turns_live ON turns (root_turn_id) WHERE phase <> 'settled' AND is_root = 0;
 CREATE INDEX turns_session ON turns (session_id);
 CREATE TABLE outbox (seq INTEGER PRIMARY KEY, session_id TEXT NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL);
+CREATE TABLE targets (operation INTEGER NOT NULL, turn_id TEXT NOT NULL, session_id TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (operation, turn_id)) WITHOUT ROWID;
 CREATE TABLE deltas (message_id TEXT NOT NULL, idx INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (message_id, idx)) WITHOUT ROWID;`
 
 var payload400 = strings.Repeat("x", 400)

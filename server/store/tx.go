@@ -29,6 +29,7 @@ type tx struct {
 	workspace int64 // whose seq moves, 0 before the first event
 	base      int64 // its seq before this unit of work
 	committed []agent.Event
+	buffer    []byte // that turns are encoded into
 }
 
 func newTx(s *Store) *tx {
@@ -341,11 +342,19 @@ func (t *tx) encodeEvents() error {
 	return nil
 }
 
+// maxShortTurn is what an encoded turn is expected to need.
+const maxShortTurn = 640
+
 func (t *tx) encode(p *pendingEvent) ([]byte, error) {
 	switch {
 	case p.turn != nil:
 		turn := turnOf(&p.turn.Turn)
-		return agent.AppendTurn(make([]byte, 0, 512), &turn), nil
+		if cap(t.buffer)-len(t.buffer) < maxShortTurn { // a large tree's turns share their memory
+			t.buffer = make([]byte, 0, maxShortTurn*min(len(t.pending), 64))
+		}
+		from := len(t.buffer)
+		t.buffer = agent.AppendTurn(t.buffer, &turn)
+		return t.buffer[from:len(t.buffer):len(t.buffer)], nil
 	case p.shows != nil:
 		session, err := t.sessionEntity(p.shows)
 		if err != nil {
@@ -375,7 +384,7 @@ func (t *tx) sessionEntity(i *ident) (agent.Session, error) {
 // insertEvents appends the events: all in one statement for the few of a common change,
 // in pages for the many of a large tree.
 func (t *tx) insertEvents() error {
-	const exact, page = 12, 128
+	const exact, page = 12, 256
 	at := micros(t.committed[0].Time)
 	args := make([]any, 0, min(len(t.committed), page)*db.EventColumns)
 	for rest := t.committed; len(rest) > 0; {
