@@ -58,7 +58,7 @@ func (a *Adapter) Probe(context.Context) provider.Info {
 		Capabilities: capabilities(a.scripts[defaultScenario]),
 		Notes: []string{
 			"Plays a script: no model is asked, no command is run and no file is read or changed.",
-			"Confirms every stop, except in the scenario never-cancels.",
+			"Confirms every stop, except in the scenario “One that never answers a stop”.",
 		},
 		Models: []string{}, PermissionModes: []string{}, Scenarios: []provider.Scenario{},
 	}
