@@ -15,7 +15,8 @@ DELETE FROM events WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS IN
 
 -- name: EraseEventsOfTree :exec
 -- What was told of a deleted tree becomes the news of its end: the numbers stay, the content
--- goes. No index helps: one more page for every commit would cost more than a scan at a deletion.
+-- goes. No index helps: one more page for every commit would cost more than a deletion's scan of
+-- what was told since the tree began.
 UPDATE events SET kind = 'session.deleted', turn_id = '', data = substr(data, 1, 0)
 WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS INTEGER) AND root_id = @root_id AND kind <> 'session.deleted';
 

@@ -10,10 +10,10 @@ SELECT * FROM sessions WHERE pk = @pk;
 -- name: InsertSession :exec
 INSERT INTO sessions (pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id,
     root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, handles,
-    capabilities, latest_turn, created_at, updated_at)
+    capabilities, latest_turn, seq, created_at, updated_at)
 VALUES (@pk, @id, @workspace, @workspace_id, @kind, @root, @parent, @parent_id, @parent_turn_id, @parent_call_id,
     @root_id, @root_turn_id, @provider, @title, @titled, @cwd, @model, @agent_type, @prompt, @permission_mode, @scenario, @handles,
-    @capabilities, @latest_turn, @created_at, @updated_at);
+    @capabilities, @latest_turn, @seq, @created_at, @updated_at);
 
 -- name: CountSession :exec
 -- updated_at is not here: it is indexed, and a counter must not cost a page of that index.

@@ -46,7 +46,8 @@ type EraseEventsOfTreeParams struct {
 }
 
 // What was told of a deleted tree becomes the news of its end: the numbers stay, the content
-// goes. No index helps: one more page for every commit would cost more than a scan at a deletion.
+// goes. No index helps: one more page for every commit would cost more than a deletion's scan of
+// what was told since the tree began.
 func (q *Queries) EraseEventsOfTree(ctx context.Context, arg EraseEventsOfTreeParams) error {
 	_, err := q.exec(ctx, q.eraseEventsOfTreeStmt, eraseEventsOfTree, arg.After, arg.Below, arg.RootID)
 	return err

@@ -177,6 +177,7 @@ type Session struct {
 	Pending           int64
 	OwnUsage          string
 	TreeUsage         string
+	Seq               int64
 	CreatedAt         int64
 	UpdatedAt         int64
 	DeletedAt         int64

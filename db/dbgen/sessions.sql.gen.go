@@ -164,10 +164,10 @@ func (q *Queries) InsertClosure(ctx context.Context, arg InsertClosureParams) er
 const insertSession = `-- name: InsertSession :exec
 INSERT INTO sessions (pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id,
     root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, handles,
-    capabilities, latest_turn, created_at, updated_at)
+    capabilities, latest_turn, seq, created_at, updated_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
     ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-    ?23, ?24, ?25, ?26)
+    ?23, ?24, ?25, ?26, ?27)
 `
 
 type InsertSessionParams struct {
@@ -195,6 +195,7 @@ type InsertSessionParams struct {
 	Handles        string
 	Capabilities   string
 	LatestTurn     int64
+	Seq            int64
 	CreatedAt      int64
 	UpdatedAt      int64
 }
@@ -225,6 +226,7 @@ func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) er
 		arg.Handles,
 		arg.Capabilities,
 		arg.LatestTurn,
+		arg.Seq,
 		arg.CreatedAt,
 		arg.UpdatedAt,
 	)
@@ -232,7 +234,7 @@ func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) er
 }
 
 const listRoots = `-- name: ListRoots :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at FROM sessions s
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at FROM sessions s
 WHERE s.workspace = ?1 AND s.kind = 'root' AND s.deleted_at = 0
     AND (s.updated_at, s.pk) < (CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
     AND (CAST(?4 AS TEXT) = '' OR s.provider = CAST(?4 AS TEXT))
@@ -306,6 +308,7 @@ func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]Session
 			&i.Pending,
 			&i.OwnUsage,
 			&i.TreeUsage,
+			&i.Seq,
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
@@ -358,7 +361,7 @@ func (q *Queries) RenameSession(ctx context.Context, arg RenameSessionParams) er
 }
 
 const rootsOfWorkspace = `-- name: RootsOfWorkspace :many
-SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, created_at, updated_at, deleted_at FROM sessions WHERE workspace = ?1 AND kind = 'root' AND deleted_at = 0 ORDER BY updated_at, pk
+SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, seq, created_at, updated_at, deleted_at FROM sessions WHERE workspace = ?1 AND kind = 'root' AND deleted_at = 0 ORDER BY updated_at, pk
 `
 
 func (q *Queries) RootsOfWorkspace(ctx context.Context, workspace int64) ([]Session, error) {
@@ -400,6 +403,7 @@ func (q *Queries) RootsOfWorkspace(ctx context.Context, workspace int64) ([]Sess
 			&i.Pending,
 			&i.OwnUsage,
 			&i.TreeUsage,
+			&i.Seq,
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
@@ -418,7 +422,7 @@ func (q *Queries) RootsOfWorkspace(ctx context.Context, workspace int64) ([]Sess
 }
 
 const rowsBelowChild = `-- name: RowsBelowChild :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant
 WHERE c.ancestor = ?1 AND s.deleted_at = 0 ORDER BY c.descendant
 `
 
@@ -461,6 +465,7 @@ func (q *Queries) RowsBelowChild(ctx context.Context, ancestor int64) ([]Session
 			&i.Pending,
 			&i.OwnUsage,
 			&i.TreeUsage,
+			&i.Seq,
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
@@ -479,7 +484,7 @@ func (q *Queries) RowsBelowChild(ctx context.Context, ancestor int64) ([]Session
 }
 
 const rowsOfTree = `-- name: RowsOfTree :many
-SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, created_at, updated_at, deleted_at FROM sessions WHERE root = ?1 AND deleted_at = 0 ORDER BY pk
+SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, seq, created_at, updated_at, deleted_at FROM sessions WHERE root = ?1 AND deleted_at = 0 ORDER BY pk
 `
 
 func (q *Queries) RowsOfTree(ctx context.Context, root int64) ([]Session, error) {
@@ -521,6 +526,7 @@ func (q *Queries) RowsOfTree(ctx context.Context, root int64) ([]Session, error)
 			&i.Pending,
 			&i.OwnUsage,
 			&i.TreeUsage,
+			&i.Seq,
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
@@ -570,7 +576,7 @@ func (q *Queries) SearchTitle(ctx context.Context, arg SearchTitleParams) error 
 }
 
 const sessionByID = `-- name: SessionByID :one
-SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, created_at, updated_at, deleted_at FROM sessions WHERE id = ?1
+SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, seq, created_at, updated_at, deleted_at FROM sessions WHERE id = ?1
 `
 
 func (q *Queries) SessionByID(ctx context.Context, id agent.SessionID) (Session, error) {
@@ -606,6 +612,7 @@ func (q *Queries) SessionByID(ctx context.Context, id agent.SessionID) (Session,
 		&i.Pending,
 		&i.OwnUsage,
 		&i.TreeUsage,
+		&i.Seq,
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.DeletedAt,
@@ -614,7 +621,7 @@ func (q *Queries) SessionByID(ctx context.Context, id agent.SessionID) (Session,
 }
 
 const sessionByPK = `-- name: SessionByPK :one
-SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, created_at, updated_at, deleted_at FROM sessions WHERE pk = ?1
+SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_turn_id, parent_call_id, root_id, root_turn_id, provider, title, titled, cwd, model, agent_type, prompt, permission_mode, scenario, pinned, provider_session_id, handles, capabilities, latest_turn, pending, own_usage, tree_usage, seq, created_at, updated_at, deleted_at FROM sessions WHERE pk = ?1
 `
 
 func (q *Queries) SessionByPK(ctx context.Context, pk int64) (Session, error) {
@@ -650,6 +657,7 @@ func (q *Queries) SessionByPK(ctx context.Context, pk int64) (Session, error) {
 		&i.Pending,
 		&i.OwnUsage,
 		&i.TreeUsage,
+		&i.Seq,
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.DeletedAt,
@@ -690,7 +698,7 @@ func (q *Queries) TombstoneSessions(ctx context.Context, arg TombstoneSessionsPa
 }
 
 const treeBelowChild = `-- name: TreeBelowChild :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
 FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant CROSS JOIN turns t ON t.pk = s.latest_turn
 WHERE c.ancestor = ?1 AND s.deleted_at = 0
 ORDER BY c.descendant
@@ -740,6 +748,7 @@ func (q *Queries) TreeBelowChild(ctx context.Context, ancestor int64) ([]TreeBel
 			&i.Session.Pending,
 			&i.Session.OwnUsage,
 			&i.Session.TreeUsage,
+			&i.Session.Seq,
 			&i.Session.CreatedAt,
 			&i.Session.UpdatedAt,
 			&i.Session.DeletedAt,
@@ -787,7 +796,7 @@ func (q *Queries) TreeBelowChild(ctx context.Context, ancestor int64) ([]TreeBel
 }
 
 const treeBelowRoot = `-- name: TreeBelowRoot :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
 FROM sessions s CROSS JOIN turns t ON t.pk = s.latest_turn
 WHERE s.root = ?1 AND s.deleted_at = 0 AND s.pk > ?1
 ORDER BY s.pk
@@ -837,6 +846,7 @@ func (q *Queries) TreeBelowRoot(ctx context.Context, root int64) ([]TreeBelowRoo
 			&i.Session.Pending,
 			&i.Session.OwnUsage,
 			&i.Session.TreeUsage,
+			&i.Session.Seq,
 			&i.Session.CreatedAt,
 			&i.Session.UpdatedAt,
 			&i.Session.DeletedAt,

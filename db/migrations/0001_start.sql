@@ -61,6 +61,7 @@ CREATE TABLE sessions (
     pending         INTEGER NOT NULL DEFAULT 0,  -- open interactions; of a root: of the whole tree
     own_usage       TEXT    NOT NULL DEFAULT '', -- JSON array of five counts, see store/row.go
     tree_usage      TEXT    NOT NULL DEFAULT '',
+    seq             INTEGER NOT NULL DEFAULT 0, -- number of the event that created it: before it nothing is told of it
     created_at      INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL,
     deleted_at      INTEGER NOT NULL DEFAULT 0,

@@ -87,7 +87,7 @@ func (t *tx) insertChild(parent *ident, rootTurn *turnRow, f agent.ChildStarted)
 		PK: turn.Session, ID: f.Session, Workspace: root.workspace, WorkspaceID: root.workspaceID, Kind: agent.KindChild,
 		Root: root.pk, Parent: &parent.pk, ParentID: parent.id, ParentTurnID: f.ParentTurn, ParentCallID: f.Call,
 		RootID: root.id, RootTurnID: rootTurn.ID, Provider: root.provider, Title: f.Title, Model: f.Model,
-		AgentType: f.AgentType, Prompt: f.Prompt, Handles: handlesText(f.Handles), LatestTurn: turn.PK,
+		AgentType: f.AgentType, Prompt: f.Prompt, Handles: handlesText(f.Handles), LatestTurn: turn.PK, Seq: t.nextSeq(root.workspace),
 		CreatedAt: t.now, UpdatedAt: t.now,
 	}
 	if err := agent.CheckChild(t.s.sessionOf(&row, nil, 0)); err != nil {
@@ -123,7 +123,7 @@ func (t *tx) insertSession(r *dbgen.Session) error {
 		ParentID: r.ParentID, ParentTurnID: r.ParentTurnID, ParentCallID: r.ParentCallID, RootID: r.RootID,
 		RootTurnID: r.RootTurnID, Provider: r.Provider, Title: r.Title, Titled: r.Titled, Cwd: r.Cwd, Model: r.Model,
 		AgentType: r.AgentType, Prompt: r.Prompt, PermissionMode: r.PermissionMode, Scenario: r.Scenario, Handles: r.Handles,
-		Capabilities: r.Capabilities, LatestTurn: r.LatestTurn, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		Capabilities: r.Capabilities, LatestTurn: r.LatestTurn, Seq: r.Seq, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}); err != nil {
 		return fmt.Errorf("session %s: %w", r.ID, err)
 	}

@@ -86,7 +86,8 @@ func (t *tx) tombstone(r dbgen.Session) agent.Session {
 
 // eraseEvents takes out of the log what it told of deleted sessions before.
 func (t *tx) eraseEvents(i *ident, ids []agent.SessionID) error {
-	after, below := i.workspace<<seqBits, (i.workspace+1)<<seqBits
+	first := max(i.row.Seq, 1)
+	after, below := i.workspace<<seqBits|first-1, (i.workspace+1)<<seqBits
 	var err error
 	if i.kind == agent.KindRoot {
 		err = t.q.EraseEventsOfTree(bg, dbgen.EraseEventsOfTreeParams{After: after, Below: below, RootID: i.id})

@@ -236,6 +236,11 @@ func TestNothingOfADeletedConversationIsKept(t *testing.T) {
 			say(tr.root, tr.turn, "mr", "rootsecret")
 			say(other.root, other.turn, "mo", "othersecret")
 
+			for id, first := range map[agent.SessionID]int64{tr.root: w.createdAt(tr.root), kid.session: w.createdAt(kid.session)} {
+				if seq := query[int64](w, "SELECT seq FROM sessions WHERE id = ?", string(id)); seq != first {
+					t.Errorf("%s was created by event %d, its row says %d", id, first, seq)
+				}
+			}
 			remove(w, tr, kid)
 			gone := []string{"kidsecret"}
 			if name != "child" {
@@ -252,6 +257,19 @@ func TestNothingOfADeletedConversationIsKept(t *testing.T) {
 			}
 		})
 	}
+}
+
+// createdAt is the number of the event that created a session.
+func (w *world) createdAt(id agent.SessionID) int64 {
+	w.Helper()
+	log, err := w.Events(background(w), w.ws, 0, maxLogPage)
+	w.must(err)
+	for _, e := range log.Items {
+		if e.SessionID == id {
+			return e.Seq
+		}
+	}
+	return 0
 }
 
 // serves tells whether the log still gives a text to who asks; its numbers must be whole.

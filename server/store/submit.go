@@ -68,7 +68,7 @@ func (t *tx) insertRoot(w *dbgen.Workspace, n agent.NewSession) (*dbgen.Session,
 	row := dbgen.Session{
 		PK: t.s.w.sessionKey, ID: t.s.opt.Mint.Session(), Workspace: w.PK, WorkspaceID: w.ID, Kind: agent.KindRoot,
 		Root: t.s.w.sessionKey, Provider: n.Provider, Title: n.Title, Titled: flag(n.Title != ""), Cwd: n.Cwd, Model: n.Model,
-		PermissionMode: n.PermissionMode, Scenario: n.Scenario, Capabilities: text(n.Capabilities),
+		PermissionMode: n.PermissionMode, Scenario: n.Scenario, Capabilities: text(n.Capabilities), Seq: t.nextSeq(w.PK),
 		CreatedAt: t.now, UpdatedAt: t.now,
 	}
 	if n.Message != nil && row.Title == "" {

@@ -261,6 +261,14 @@ func (t *tx) emit(e pendingEvent) int64 {
 	return t.base + int64(len(t.pending))
 }
 
+// nextSeq is the number that the next event will have.
+func (t *tx) nextSeq(workspace int64) int64 {
+	if t.workspace == 0 {
+		return t.s.w.seqs[workspace] + 1
+	}
+	return t.base + int64(len(t.pending)) + 1
+}
+
 // emitTurn says that a turn changed, once however often it did.
 func (t *tx) emitTurn(kind agent.EventKind, owner *ident, r *turnRow) {
 	for i := range t.pending {
