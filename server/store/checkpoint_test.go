@@ -16,8 +16,12 @@ func TestLongReaderDoesNotSlowEveryCommit(t *testing.T) {
 	spy := newSpy(t)
 	w := open(t, withDriver(spy.name)).begin()
 	w.provider("p")
-	w.check.every, w.check.bound = 1<<30, 1<<20 // the test looks at the log itself, after each commit
-	w.check.nextTry.Store(w.check.bound)
+	_, err := w.write(background(t), func(*tx) error { // where the writer's own fields may be set
+		w.check.every, w.check.bound = 1<<30, 1<<20 // the test looks at the log itself, after each commit
+		w.check.nextTry.Store(w.check.bound)
+		return nil
+	})
+	w.must(err)
 	n := 0
 	put := func() (waited bool) {
 		n++
