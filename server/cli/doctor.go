@@ -73,7 +73,8 @@ func (a *app) examine(ctx context.Context) report {
 	add(checkConfig(c), checkDirectory(c), checkToken(c))
 	d, lock := a.checkDaemon(ctx, c)
 	add(lock...)
-	if d == nil {
+	// A daemon of this directory that answers, even if only to refuse our token, is what listens.
+	if d == nil && !answered(lock) {
 		add(checkAddress(ctx, c))
 	}
 	add(checkDatabase(ctx, c)...)
@@ -83,6 +84,11 @@ func (a *app) examine(ctx context.Context) report {
 	add(checkProviders(ctx, c, d)...)
 	add(a.checkView(), a.checkBrowser())
 	return r
+}
+
+// answered tells whether a running daemon was among what checkDaemon found.
+func answered(checks []check) bool {
+	return len(checks) > 1
 }
 
 func (a *app) printReport(r report) error {

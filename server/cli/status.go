@@ -52,7 +52,7 @@ func (a *app) runStatus(ctx context.Context) error {
 	}
 	return a.printPairs(
 		[2]string{"daemon", fmt.Sprintf("%s, %s, version %s", s.URL, who, s.Version)},
-		[2]string{"sessions", strconv.FormatInt(s.Sessions, 10)},
+		[2]string{"sessions and agents", strconv.FormatInt(s.Sessions, 10)},
 		[2]string{"live turns", strconv.FormatInt(s.LiveTurns, 10)},
 		[2]string{"open questions", strconv.FormatInt(s.PendingQuestions, 10)},
 		[2]string{"open operations", strconv.FormatInt(s.OpenOperations, 10)},

@@ -68,14 +68,22 @@ func nativeOf(path string) string {
 	return ""
 }
 
+// missing says what helps where no executable was found, or why the one named cannot be run.
+func missing(err error) *agent.Error {
+	if nowhere := (*proc.NotFoundError)(nil); !errors.As(err, &nowhere) {
+		return agent.Errorf(agent.CodeProviderUnavailable, "Codex cannot be run: %s", strings.TrimPrefix(err.Error(), "proc: "))
+	}
+	return agent.Errorf(agent.CodeProviderUnavailable,
+		"Codex was not found: install it with npm install -g @openai/codex, or set %s to its path", proc.OverrideEnv("codex"))
+}
+
 // locate finds the executable and its version.
 func (a *Adapter) locate(ctx context.Context) (path, version string, fault *agent.Error) {
 	path = resolve(a.o.Binary)
 	if path == "" {
 		found, err := Find(a.o.Getenv)
 		if err != nil {
-			return "", "", agent.Errorf(agent.CodeProviderUnavailable,
-				"Codex was not found. Install it with `npm install -g @openai/codex`, or set %s to its path. (%v)", proc.OverrideEnv("codex"), err)
+			return "", "", missing(err)
 		}
 		path = found
 	}
@@ -113,8 +121,7 @@ func (a *Adapter) connect(_ context.Context, p provider.OpenParams) (Transport, 
 	if path == "" {
 		found, err := Find(a.o.Getenv)
 		if err != nil {
-			return nil, agent.Errorf(agent.CodeProviderUnavailable,
-				"Codex was not found. Install it with `npm install -g @openai/codex`, or set %s to its path.", proc.OverrideEnv("codex"))
+			return nil, missing(err)
 		}
 		path = found
 	}
