@@ -252,7 +252,7 @@ func TestFailuresOfEveryOperation(t *testing.T) {
 			f.err = io.ErrUnexpectedEOF
 			w := f.do(request(c.method, c.path, c.body))
 			p := wantProblem(t, w, 500, "internal")
-			if strings.Contains(w.Body.String(), "EOF") || !strings.Contains(f.log.String(), "EOF") || !strings.Contains(f.log.String(), p.RequestID) {
+			if strings.Contains(w.Body.String(), "unexpected EOF") || !strings.Contains(f.log.String(), "unexpected EOF") || !strings.Contains(f.log.String(), p.RequestID) {
 				t.Errorf("answer %s\nlog %s", w.Body, f.log)
 			}
 			f.err, f.panic = nil, "boom"
