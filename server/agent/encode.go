@@ -6,21 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// The two entities of nearly every event and every list are encoded by hand as well:
+// The entities of nearly every event and every list are encoded by hand as well:
 // encoding/json takes two to three times as long, and a large tree has thousands of
 // them. A test compares every field with encoding/json, so that a new one cannot be
 // forgotten here.
 
-type object struct {
-	b    []byte
-	some bool
-}
+// object is the text of a JSON object that is being written.
+type object struct{ b []byte }
 
 func (o *object) key(k string) {
-	if o.some {
+	if o.b[len(o.b)-1] != '{' {
 		o.b = append(o.b, ',')
 	}
-	o.some = true
 	o.b = append(o.b, '"')
 	o.b = append(o.b, k...)
 	o.b = append(o.b, '"', ':')
@@ -61,22 +58,22 @@ func (o *object) optTime(k string, v *time.Time) {
 	}
 }
 
-// sub adds an object as a field.
-func (o *object) sub(k string, fill func(*object)) {
+// open begins an object as a field, end ends it.
+func (o *object) open(k string) {
 	o.key(k)
-	in := object{b: append(o.b, '{')}
-	fill(&in)
-	o.b = append(in.b, '}')
+	o.b = append(o.b, '{')
 }
 
+func (o *object) end() { o.b = append(o.b, '}') }
+
 func (o *object) usage(k string, u Usage) {
-	o.sub(k, func(o *object) {
-		o.num("inputTokens", u.InputTokens)
-		o.num("cachedInputTokens", u.CachedInputTokens)
-		o.num("outputTokens", u.OutputTokens)
-		o.num("reasoningTokens", u.ReasoningTokens)
-		o.num("costMicros", u.CostMicros)
-	})
+	o.open(k)
+	o.num("inputTokens", u.InputTokens)
+	o.num("cachedInputTokens", u.CachedInputTokens)
+	o.num("outputTokens", u.OutputTokens)
+	o.num("reasoningTokens", u.ReasoningTokens)
+	o.num("costMicros", u.CostMicros)
+	o.end()
 }
 
 func (o *object) turn(t *Turn) {
@@ -87,19 +84,19 @@ func (o *object) turn(t *Turn) {
 	o.str("phase", string(t.Phase))
 	o.opt("outcome", string(t.Outcome))
 	if e := t.Error; e != nil {
-		o.sub("error", func(o *object) {
-			o.str("code", string(e.Code))
-			o.str("message", e.Message)
-		})
+		o.open("error")
+		o.str("code", string(e.Code))
+		o.str("message", e.Message)
+		o.end()
 	}
 	o.opt("nativeId", t.NativeID)
 	if p := t.ProviderTurn; p != nil {
-		o.sub("providerTurn", func(o *object) {
-			o.str("id", string(p.ID))
-			o.opt("nativeId", p.NativeID)
-			o.str("phase", p.Phase)
-			o.opt("outcome", string(p.Outcome))
-		})
+		o.open("providerTurn")
+		o.str("id", string(p.ID))
+		o.opt("nativeId", p.NativeID)
+		o.str("phase", p.Phase)
+		o.opt("outcome", string(p.Outcome))
+		o.end()
 	}
 	o.usage("usage", t.Usage)
 	o.time("createdAt", t.CreatedAt)
@@ -128,32 +125,36 @@ func (o *object) session(s *Session) {
 	o.opt("rootAgentSessionId", string(s.RootSessionID))
 	o.opt("rootTurnId", string(s.RootTurnID))
 	o.opt("providerSessionId", s.ProviderSessionID)
-	o.sub("handles", func(o *object) {
-		o.opt("threadId", s.Handles.ThreadID)
-		o.opt("taskId", s.Handles.TaskID)
-		o.opt("agentId", s.Handles.AgentID)
-		o.opt("agentPath", s.Handles.AgentPath)
-		o.opt("parentToolUseId", s.Handles.ParentToolUseID)
-	})
+	o.open("handles")
+	o.opt("threadId", s.Handles.ThreadID)
+	o.opt("taskId", s.Handles.TaskID)
+	o.opt("agentId", s.Handles.AgentID)
+	o.opt("agentPath", s.Handles.AgentPath)
+	o.opt("parentToolUseId", s.Handles.ParentToolUseID)
+	o.end()
 	if s.ActiveTurn != nil {
-		o.sub("activeTurn", func(o *object) { o.turn(s.ActiveTurn) })
+		o.open("activeTurn")
+		o.turn(s.ActiveTurn)
+		o.end()
 	}
 	if s.LatestTurn != nil {
-		o.sub("latestTurn", func(o *object) { o.turn(s.LatestTurn) })
+		o.open("latestTurn")
+		o.turn(s.LatestTurn)
+		o.end()
 	}
 	o.num("pendingInteractionCount", int64(s.PendingInteractionCount))
 	o.num("activeChildCount", int64(s.ActiveChildCount))
 	o.str("attention", string(s.Attention))
 	c := &s.Capabilities
-	o.sub("capabilities", func(o *object) {
-		o.bool("cancel", c.Cancel)
-		o.bool("childCancel", c.ChildCancel)
-		o.bool("guide", c.Guide)
-		o.bool("guideWhileChildrenRun", c.GuideWhileChildrenRun)
-		o.bool("confirmsCancel", c.ConfirmsCancel)
-		o.bool("confirmsChildCancel", c.ConfirmsChildCancel)
-		o.bool("resume", c.Resume)
-	})
+	o.open("capabilities")
+	o.bool("cancel", c.Cancel)
+	o.bool("childCancel", c.ChildCancel)
+	o.bool("guide", c.Guide)
+	o.bool("guideWhileChildrenRun", c.GuideWhileChildrenRun)
+	o.bool("confirmsCancel", c.ConfirmsCancel)
+	o.bool("confirmsChildCancel", c.ConfirmsChildCancel)
+	o.bool("resume", c.Resume)
+	o.end()
 	o.usage("usage", s.Usage)
 	o.usage("usageWithChildren", s.UsageWithChildren)
 	o.time("createdAt", s.CreatedAt)
@@ -171,6 +172,28 @@ func AppendTurn(b []byte, t *Turn) []byte {
 func AppendSession(b []byte, s *Session) []byte {
 	o := object{b: append(b, '{')}
 	o.session(s)
+	return append(o.b, '}')
+}
+
+// AppendMessage appends m as JSON.
+func AppendMessage(b []byte, m *Message) []byte {
+	o := object{b: append(b, '{')}
+	o.str("id", string(m.ID))
+	o.str("agentSessionId", string(m.SessionID))
+	o.str("turnId", string(m.TurnID))
+	o.num("seq", m.Seq)
+	o.str("role", string(m.Role))
+	o.str("kind", string(m.Kind))
+	o.str("content", m.Content)
+	o.str("status", string(m.Status))
+	o.opt("callId", string(m.CallID))
+	o.opt("name", m.Name)
+	o.opt("title", m.Title)
+	o.opt("input", m.Input)
+	o.opt("output", m.Output)
+	o.opt("childSessionId", string(m.ChildSessionID))
+	o.time("createdAt", m.CreatedAt)
+	o.time("updatedAt", m.UpdatedAt)
 	return append(o.b, '}')
 }
 

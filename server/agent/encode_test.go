@@ -60,4 +60,8 @@ func TestAppendIsEncodingJSON(t *testing.T) {
 	sameJSON(t, AppendTurn(nil, &turn), turn)
 	fill(reflect.ValueOf(&turn).Elem())
 	sameJSON(t, AppendTurn(nil, &turn), turn)
+	var m Message
+	sameJSON(t, AppendMessage(nil, &m), m)
+	fill(reflect.ValueOf(&m).Elem())
+	sameJSON(t, AppendMessage(nil, &m), m)
 }

@@ -32,7 +32,9 @@ func TestEveryOrderOnStorageAgreesWithTheRules(t *testing.T) {
 					break // the largest alphabet; other words change nothing in it that the others do not show
 				}
 				orders.Cover(orders.New(words), only, func(path []orders.Event) bool {
-					paths++
+					if paths++; raceEnabled && paths%16 != 0 {
+						return true // a sample: the run without the detector takes every one
+					}
 					replay(w, compared, words, path)
 					steps += len(path)
 					return !t.Failed()

@@ -13,10 +13,8 @@ import (
 // stream is what the writer remembers of a message that streams, so that a chunk costs
 // one statement.
 type stream struct {
-	pk, turnPK int64
-	session    agent.SessionID
-	turn       agent.TurnID
-	size       int64 // bytes so far
+	row  dbgen.Message // as it is stored
+	size int64         // bytes so far
 }
 
 // chunkKey is where a message's text at an offset is stored; the text of one message lies
@@ -29,6 +27,10 @@ func (t *tx) emitMessage(kind agent.EventKind, of home, r *dbgen.Message) int64 
 
 // message returns a message by id, or nil.
 func (t *tx) message(id agent.MessageID) (*dbgen.Message, error) {
+	if st := t.s.w.streams[id]; st != nil {
+		row := st.row
+		return &row, nil
+	}
 	row, err := t.q.MessageByID(bg, id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
@@ -102,7 +104,7 @@ func (t *tx) insertMessage(owner *ident, r *turnRow, m agent.Message, p dbgen.In
 		return &row, nil
 	}
 	r.mayHaveOpen = true
-	t.s.w.streams[row.ID] = &stream{pk: row.PK, turnPK: r.PK, session: owner.id, turn: r.ID, size: int64(len(row.Body))}
+	t.s.w.streams[row.ID] = &stream{row: row, size: int64(len(row.Body))}
 	return &row, nil
 }
 
@@ -125,7 +127,7 @@ func (t *tx) mergeMessage(owner *ident, row *dbgen.Message, m agent.Message) (bo
 		row.Status = m.Status
 	}
 	ends := row.Status.Ended() && !before.Status.Ended()
-	streamed, err := t.streamed(row.PK, before.Status)
+	streamed, err := t.streamed(&before)
 	if err != nil {
 		return false, err
 	}
@@ -145,20 +147,23 @@ func (t *tx) mergeMessage(owner *ident, row *dbgen.Message, m agent.Message) (bo
 		}
 		streamed = ""
 	}
+	if err := t.writeMessage(owner, row, streamed); err != nil {
+		return false, err
+	}
 	if ends {
 		delete(t.s.w.streams, row.ID)
 	} else if st := t.s.w.streams[row.ID]; st != nil {
-		st.size = int64(len(row.Body) + len(streamed))
+		st.row, st.size = *row, int64(len(row.Body)+len(streamed))
 	}
-	return true, t.writeMessage(owner, row, streamed)
+	return true, nil
 }
 
 // streamed is the text of a message's chunks; one that has ended has none.
-func (t *tx) streamed(pk int64, status agent.MessageStatus) (string, error) {
-	if status.Ended() {
+func (t *tx) streamed(r *dbgen.Message) (string, error) {
+	if st := t.s.w.streams[r.ID]; r.Status.Ended() || st != nil && st.size == int64(len(r.Body)) {
 		return "", nil
 	}
-	chunks, err := t.q.Chunks(bg, dbgen.ChunksParams{First: chunkKey(pk, 0), Below: chunkKey(pk+1, 0)})
+	chunks, err := t.q.Chunks(bg, dbgen.ChunksParams{First: chunkKey(r.PK, 0), Below: chunkKey(r.PK+1, 0)})
 	if err != nil {
 		return "", fmt.Errorf("chunks: %w", err)
 	}
@@ -201,11 +206,11 @@ func (t *tx) appendText(owner *ident, f agent.TextAppended) (agent.Applied, erro
 		return out, nil
 	}
 	text := f.Text[st.size-f.Offset:]
-	if err := t.q.InsertChunk(bg, dbgen.InsertChunkParams{PK: chunkKey(st.pk, st.size), Text: text}); err != nil {
+	if err := t.q.InsertChunk(bg, dbgen.InsertChunkParams{PK: chunkKey(st.row.PK, st.size), Text: text}); err != nil {
 		return out, fmt.Errorf("text of %s: %w", f.Message, err)
 	}
 	st.size += int64(len(text))
-	t.s.activity.heard(st.turnPK, owner.root, t.now)
+	t.s.activity.heard(st.row.Turn, owner.root, t.now)
 	return out, nil
 }
 
@@ -223,7 +228,7 @@ func (t *tx) stream(f agent.TextAppended) (*stream, agent.Code, error) {
 		case row.Status.Ended():
 			return nil, "", nil
 		}
-		st = &stream{pk: row.PK, turnPK: row.Turn, session: row.SessionID, turn: row.TurnID, size: int64(len(row.Body))}
+		st = &stream{row: *row, size: int64(len(row.Body))}
 		last, err := t.q.LastChunk(bg, dbgen.LastChunkParams{First: chunkKey(row.PK, 0), Below: chunkKey(row.PK+1, 0)})
 		switch {
 		case err == nil:
@@ -233,7 +238,7 @@ func (t *tx) stream(f agent.TextAppended) (*stream, agent.Code, error) {
 		}
 		t.s.w.streams[f.Message] = st
 	}
-	if st.session != f.Session || st.turn != f.Turn {
+	if st.row.SessionID != f.Session || st.row.TurnID != f.Turn {
 		return nil, agent.CodeUnknownOwner, nil
 	}
 	return st, "", nil

@@ -9,11 +9,12 @@
 //
 // # How a write happens
 //
-// One goroutine holds the only writing connection. It takes what waits, gives each
-// write a savepoint, and commits them together ([Store.commit]). A write is a function over
-// tx, the unit of work: it loads rows once, changes them, and records which root turns it
-// touched. When the function is done, tx runs [agent.Gate] for each touched root turn, writes
-// the difference and appends the events. No caller runs the gate, so none can forget it.
+// There is one writing connection and one writer at a time. It takes what waits and commits
+// it together; each write fails alone, behind a savepoint where one must (commitBatch). A
+// write is a function over tx, the unit of work: it loads rows once, changes them, and
+// records which root turns it touched. When the function is done, tx runs [agent.Gate] for
+// each touched root turn, writes the difference and appends the events. No caller runs the
+// gate, so none can forget it.
 package store
 
 import (
@@ -53,7 +54,7 @@ type Options struct {
 	RetainEvents int64
 
 	// OnCommit is called after each commit, in commit order and before the callers are
-	// answered, by the goroutine that writes. It must not block.
+	// answered, by whoever writes. It must neither block nor write.
 	OnCommit func([]agent.Event)
 
 	driver string // of database/sql; tests count statements with one of theirs
@@ -66,8 +67,10 @@ type Store struct {
 	reads *dbgen.Queries
 	epoch string
 
-	// Owned by the goroutine that writes.
-	w writer
+	// Held by whoever writes: the goroutine that commits what is queued, or a caller that
+	// finds nobody else writing. It owns w.
+	writing sync.Mutex
+	w       writer
 
 	queue  chan *write
 	gate   sync.RWMutex // held shared while a write is queued, exclusively to close the queue

@@ -373,6 +373,9 @@ func (t *tx) encode(p *pendingEvent) ([]byte, error) {
 		}
 		return agent.AppendSession(make([]byte, 0, 1792), &session), nil
 	}
+	if m, ok := p.entity.(agent.Message); ok {
+		return agent.AppendMessage(make([]byte, 0, len(m.Content)+len(m.Input)+len(m.Output)+512), &m), nil
+	}
 	return marshal(p.entity)
 }
 

@@ -36,10 +36,10 @@ type write struct {
 	do   func(*tx) error
 	tx   *tx
 	err  error
-	done chan struct{}
+	done chan struct{} // nil for one that its caller commits itself
 }
 
-// writer is what the writing goroutine owns: the connection, its statements, and what it
+// writer is what whoever writes owns, under Store.writing: the connection, its statements, and what it
 // remembers of the file it alone changes.
 type writer struct {
 	conn *sql.Conn
@@ -142,18 +142,23 @@ func (w *writer) eventStatement(n int) (*sql.Stmt, error) {
 	return st, err
 }
 
-// write hands do to the writer and waits for its commit. ctx counts only until the work
-// is queued. The unit of work is returned for what it found out.
+// write has do committed and waits for that. ctx counts only until the work is queued. The
+// unit of work is returned for what it found out.
 func (s *Store) write(ctx context.Context, do func(*tx) error) (*tx, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w := &write{do: do, done: make(chan struct{})}
+	w := &write{do: do}
 	s.gate.RLock()
-	if s.closed {
+	switch {
+	case s.closed:
 		s.gate.RUnlock()
 		return nil, errClosed
+	case s.alone(w):
+		s.gate.RUnlock()
+		return w.tx, coded(w.err)
 	}
+	w.done = make(chan struct{})
 	select {
 	case s.queue <- w:
 		s.gate.RUnlock()
@@ -165,15 +170,33 @@ func (s *Store) write(ctx context.Context, do func(*tx) error) (*tx, error) {
 	return w.tx, coded(w.err)
 }
 
-// runWriter is the only goroutine that writes.
+// alone commits w at once, in the caller's goroutine, where nobody else writes or waits and
+// the last transaction was of one write too: the way to the writer and back costs more
+// than a small transaction. It reports whether it did.
+func (s *Store) alone(w *write) bool {
+	if !s.writing.TryLock() {
+		return false
+	}
+	defer s.writing.Unlock()
+	if s.w.lastBatch > 1 || len(s.queue) > 0 {
+		return false
+	}
+	s.commitBatch([]*write{w})
+	s.afterCommit()
+	return true
+}
+
+// runWriter commits what is queued, together.
 func (s *Store) runWriter() {
 	defer s.check.stop()
 	batch := make([]*write, 0, maxBatch)
 	for first := range s.queue {
+		s.writing.Lock()
 		batch = s.gather(append(batch[:0], first))
 		s.commitBatch(batch)
 		clear(batch)
 		s.afterCommit()
+		s.writing.Unlock()
 	}
 }
 
@@ -232,7 +255,9 @@ func (s *Store) commitBatch(batch []*write) {
 		s.publish(batch)
 	}
 	for _, w := range batch {
-		close(w.done)
+		if w.done != nil {
+			close(w.done)
+		}
 	}
 }
 
