@@ -26,7 +26,7 @@ func TestProcessIsListedAndHoldsNothing(t *testing.T) {
 	tr.ends(kid, agent.OutcomeCompleted)
 	tr.providerEnds("p", agent.OutcomeCompleted)
 	tr.is(agent.PhaseSettled, agent.OutcomeCompleted)
-	w.events() // drained
+	w.events()                                                                    // drained
 	tr.verdict(process(kid, "x", agent.ProcessRunning), agent.VerdictApplied, "") // its turn has settled long ago
 	tr.verdict(process(kid, "x", agent.ProcessRunning), agent.VerdictUnchanged, "")
 	tr.verdict(process(kid, "never", agent.ProcessEnded), agent.VerdictUnchanged, "")

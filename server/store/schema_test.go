@@ -8,6 +8,9 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
+// refusal is a statement by hand and the name of the constraint that must stop it.
+type refusal struct{ name, want, sql string }
+
 // Storage itself refuses what the rules never do. Each row is a statement by hand against a
 // sound database, and the name of the constraint that must stop it.
 func TestStorageRefuses(t *testing.T) {
@@ -34,7 +37,7 @@ func TestStorageRefuses(t *testing.T) {
 		return turn + `SELECT 900, 'new', pk, id, ` + turnOf(root) + `, '` + string(root) + `', 0, 'guidance', '` + phase + `', '` + outcome + `', 1, ` + settled +
 			` FROM sessions WHERE id = '` + string(session) + `'`
 	}
-	for _, c := range []struct{ name, want, sql string }{
+	for _, c := range []refusal{
 		{"settled without outcome", "turns_settled_has_outcome", `UPDATE turns SET phase = 'settled', settled_at = 1 WHERE id = '` + string(kid.turn) + `'`},
 		{"outcome without settled", "turns_settled_has_outcome", `UPDATE turns SET outcome = 'completed' WHERE id = '` + string(kid.turn) + `'`},
 		{"settled without time", "turns_settled_has_time", `UPDATE turns SET phase = 'settled', outcome = 'completed' WHERE id = '` + string(kid.turn) + `'`},
