@@ -188,7 +188,7 @@ func (g *grower) add(n int64) agent.SessionID {
 	id := fmt.Sprintf("ses_b%d", root)
 	turn := fmt.Sprintf("trn_b%d", root)
 	g.copyRows("sessions", g.root, root, 1, map[string]string{
-		"pk": "x.v", "root": "x.v", "id": "'ses_b' || x.v", "latest_turn": "x.v", "active_children": "10", "updated_at": "r.updated_at + x.v",
+		"pk": "x.v", "root": "x.v", "id": "'ses_b' || x.v", "latest_turn": "x.v", "updated_at": "r.updated_at + x.v",
 	})
 	g.copyRows("turns", g.rootTurn, root, 1, map[string]string{
 		"pk": "x.v", "session": "x.v", "root_turn": "x.v", "id": "'trn_b' || x.v", "session_id": "'ses_b' || x.v", "root_turn_id": "'trn_b' || x.v",
