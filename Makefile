@@ -18,9 +18,11 @@ OPENAPI_TYPESCRIPT := npx --yes --package=typescript@5.9.3 --package=openapi-typ
 GOLANGCI_LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 CODEX_PACKAGE := @openai/codex@0.171.0
+CLAUDE_PACKAGE := @anthropic-ai/claude-agent-sdk@0.3.332
 
 WEB_STAMP := web/dist/index.html
 NPM_STAMP := web/node_modules/.package-lock.json
+PROVIDERS_STAMP := .cache/providers/node_modules/.package-lock.json
 WEB_SOURCES := $(shell find web clientgen/ts -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' \
 	-not -path 'web/e2e/*' -not -path 'web/test-results/*' 2>/dev/null)
 GENERATED := db/dbgen openapi clientgen/goclient/client.gen.go clientgen/ts/schema.gen.ts
@@ -87,14 +89,16 @@ verify: generate ## generated files are current; imports, licences and the libc 
 bench: ## ours against raw yardsticks in one run; fails below server/bench/floors.json
 	$(GO) run ./server/bench/ratio
 
-providers: .cache/providers/node_modules/.bin/codex ## the real providers that test-providers drives, in .cache
+providers: $(PROVIDERS_STAMP) ## the real providers that test-providers drives, in .cache
 
-.cache/providers/node_modules/.bin/codex: Makefile
+# npm chooses the packages of this platform, which hold the programs; what Claude's package
+# calls its peers are libraries that no program of ours uses.
+$(PROVIDERS_STAMP): Makefile
 	@mkdir -p .cache/providers && [ -f .cache/providers/package.json ] || echo '{"private":true}' > .cache/providers/package.json
-	cd .cache/providers && $(NPM) install --no-audit --no-fund --save-exact $(CODEX_PACKAGE)
+	cd .cache/providers && $(NPM) install --no-audit --no-fund --save-exact --legacy-peer-deps $(CODEX_PACKAGE) $(CLAUDE_PACKAGE)
 	@touch $@
 
-test-providers: providers ## adapters against the real provider programs and a scripted model
+test-providers: providers ## adapters against the real provider programs and scripted models
 	TURNKEEPER_CODEX_BIN="$(CURDIR)/.cache/providers/node_modules/.bin/codex" $(GO) test -count=1 -timeout 20m -tags providers ./server/provider/...
 
 ci: ## everything: what .ci/run calls, with lint and benchmarks
