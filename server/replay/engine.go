@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,6 +92,12 @@ func (e *engine) play(lines []line) error {
 		if err := e.advance(epoch.Add(time.Duration(l.At) * time.Millisecond)); err != nil {
 			return fmt.Errorf("before line %d: %w", at+1, err)
 		}
+		if unwritten(lines, at) {
+			e.die("the process had ended")
+			if err := e.rest(); err != nil {
+				return fmt.Errorf("line %d: %w", at+1, err)
+			}
+		}
 		if err := e.turn(at, l); err != nil {
 			return fmt.Errorf("line %d: %w", at+1, err)
 		}
@@ -107,28 +114,45 @@ func (e *engine) turn(at int, l line) error {
 		if err := e.obey(at, e.dialect.read(at, l.Msg)); err != nil {
 			return err
 		}
-	case "meta":
+	case "meta", "note":
 		e.note(l.Msg)
 	}
 	return e.rest()
 }
 
+// remark is what the recorder wrote about the process, in the words of either recorder.
+type remark struct {
+	Event  string          `json:"event"`
+	Status string          `json:"status"`
+	Signal json.RawMessage `json:"signal"` // its number or its name
+	RC     int             `json:"rc"`     // below 0 for a signal
+}
+
 // note handles what the recorder wrote about the process.
 func (e *engine) note(msg json.RawMessage) {
-	var n struct {
-		Event  string `json:"event"`
-		Status string `json:"status"`
-		Signal int    `json:"signal"`
-	}
+	var n remark
 	_ = json.Unmarshal(msg, &n) // a note of another kind
-	switch {
-	case n.Event == "process_started":
+	switch signal := strings.Trim(string(n.Signal), `"`); {
+	case n.Event == "process_started", n.Event == "spawn":
 		e.dialect.begin()
 	case n.Event == "process_exited":
 		e.die(n.Status)
-	case n.Event == "kill" && n.Signal == 9:
+	case n.Event == "exit" && n.RC >= 0:
+		e.die(fmt.Sprintf("exit %d", n.RC))
+	case n.Event == "exit", n.Event == "kill" && (signal == "9" || signal == "SIGKILL"):
 		e.die("signal: killed")
 	}
+}
+
+// unwritten reports whether a line was meant for a process that had ended already, which
+// the recorder found only when it wrote: its note follows.
+func unwritten(lines []line, at int) bool {
+	if lines[at].Dir != "out" || at+1 == len(lines) || lines[at+1].Dir != "note" {
+		return false
+	}
+	var n remark
+	_ = json.Unmarshal(lines[at+1].Msg, &n) // a note of another kind
+	return n.Event == "stdin_write_failed"
 }
 
 // die is the end of the recorded process. Whatever holds a session by it must say so

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/live"
@@ -34,6 +35,8 @@ func (e *engine) obey(at int, in intent) error {
 		err = e.answer(in)
 	case wantsDelete:
 		err = e.remove(in)
+	case wantsStop:
+		e.stop(in)
 	}
 	var refused *agent.Error
 	if errors.As(err, &refused) {
@@ -81,7 +84,7 @@ func (e *engine) sessionOf(thread string) (agent.Session, bool) {
 			continue // deleted
 		}
 		for _, s := range detail.ChildSessions {
-			if s.Handles.ThreadID == thread {
+			if h := s.Handles; thread != "" && (h.ThreadID == thread || h.TaskID == thread || h.AgentID == thread) {
 				return s, true
 			}
 		}
@@ -145,7 +148,7 @@ func (e *engine) answer(in intent) error {
 		return err
 	}
 	for _, i := range open {
-		if i.SessionID == s.ID && i.ProviderTurnID == in.native && i.Detail.CallID == in.call {
+		if i.SessionID == s.ID && i.ProviderTurnID == in.native && (in.call == "" || i.Detail.CallID == in.call) {
 			_, _, err := e.commands.Answer(e.ctx, e.workspace, agent.NewAnswer{
 				Session: i.SessionID, Turn: i.TurnID, Request: i.RequestID, Response: in.response, Client: client,
 			})
@@ -167,6 +170,27 @@ func (e *engine) remove(in intent) error {
 		return err
 	}
 	return nil
+}
+
+// stop ends one process. It does not wait: the provider's answer is a line to come.
+func (e *engine) stop(in intent) {
+	e.judge.mu.Lock()
+	at := slices.IndexFunc(e.judge.processes, func(p agent.Process) bool {
+		return string(p.ID) == in.native && p.Status == agent.ProcessRunning
+	})
+	var p agent.Process
+	if at >= 0 {
+		p = e.judge.processes[at]
+	}
+	e.judge.mu.Unlock()
+	if at < 0 {
+		return
+	}
+	e.still.work(1)
+	go func() {
+		defer e.still.work(-1)
+		_, _ = e.commands.StopProcess(e.ctx, e.workspace, p.SessionID, p.ID) // a refusal shows in the end
+	}()
 }
 
 // runtimes are the live runtimes as commands see them. What commands do in the

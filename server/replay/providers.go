@@ -56,6 +56,7 @@ const (
 	wantsCancel  intentKind = "cancel"
 	wantsAnswer  intentKind = "answer"
 	wantsDelete  intentKind = "delete"
+	wantsStop    intentKind = "stop" // of the process that native names
 )
 
 // dialects is the table from provider names to what reads their recordings.
