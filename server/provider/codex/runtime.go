@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -42,16 +43,15 @@ type runtime struct {
 	mint  agent.Minter
 	link  Transport
 	peer  *wire.Peer
-	park  func(change int)
 	ended chan struct{} // the reading goroutine is through
 	quit  chan struct{} // closed when the runtime must end by itself
 	quits sync.Once
 
-	mu      sync.Mutex
-	after   []func() // what to do once mu is released, in order
-	closing bool     // Close was called: nothing is reported any more
-	broken  error    // storage failed: the runtime ends
-	ready   bool     // the handshake is done; an end from now on is a loss
+	loop *serial.Loop // what follows is guarded by its lock
+
+	closing bool  // Close was called: nothing is reported any more
+	broken  error // storage failed: the runtime ends
+	ready   bool  // the handshake is done; an end from now on is a loss
 
 	threads
 	turnState
@@ -62,15 +62,12 @@ type runtime struct {
 // newRuntime wires a runtime to a transport; nothing is read before run.
 func newRuntime(sink provider.Sink, link Transport, o Options) *runtime {
 	r := &runtime{
-		sink: sink, clock: sink.Clock(), mint: sink.Mint(), link: link, park: o.Park,
+		sink: sink, clock: sink.Clock(), mint: sink.Mint(), link: link, loop: serial.New(o.Park),
 		ended:     make(chan struct{}),
 		quit:      make(chan struct{}),
 		threads:   newThreads(),
 		turnState: newTurnState(),
 		asked:     map[agent.RequestID]*question{},
-	}
-	if r.park == nil {
-		r.park = func(int) {}
 	}
 	options := wire.Options{Handler: r.handle, OnDiagnostic: r.unusable}
 	if o.Record != nil {
@@ -83,24 +80,22 @@ func newRuntime(sink provider.Sink, link Transport, o Options) *runtime {
 }
 
 // do runs f under the lock and afterwards what f put off.
-func (r *runtime) do(f func()) {
-	for _, g := range r.locked(f) {
-		g()
-	}
-}
-
-func (r *runtime) locked(f func()) (after []func()) {
-	r.mu.Lock()
-	defer func() { // a panic must not leave the lock behind: Close needs it
-		after, r.after = r.after, nil
-		r.mu.Unlock()
-	}()
-	f()
-	return nil
-}
+func (r *runtime) do(f func()) { r.loop.Do(f) }
 
 // later puts f off until the lock is released. Called with the lock held.
-func (r *runtime) later(f func()) { r.after = append(r.after, f) }
+func (r *runtime) later(f func()) { r.loop.Later(f) }
+
+// waiter is one call of the daemon that waits for the provider.
+type waiter = serial.Waiter
+
+func newWaiter() *waiter { return serial.NewWaiter() }
+
+// finish lets a waiter go, after everything put off before. Called with the lock held;
+// the first call counts.
+func (r *runtime) finish(w *waiter, err error) { r.loop.Finish(w, err) }
+
+// await blocks until the waiter is let go or ctx ends. Called without the lock.
+func (r *runtime) await(ctx context.Context, w *waiter) error { return r.loop.Await(ctx, w) }
 
 // apply commits one fact. False means that storage failed and the runtime ends.
 // Called with the lock held.
@@ -178,56 +173,6 @@ func (r *runtime) unwritten(err error) {
 	if errors.As(err, &broken) {
 		r.abandon(err)
 	}
-}
-
-// waiter is one call of the daemon that waits for the provider.
-type waiter struct {
-	done   chan struct{}
-	err    error
-	parked bool // somebody waits; guarded by the runtime's lock
-	over   bool
-}
-
-func newWaiter() *waiter { return &waiter{done: make(chan struct{})} }
-
-// finish lets a waiter go, after everything put off before. Called with the lock held;
-// the first call counts.
-func (r *runtime) finish(w *waiter, err error) {
-	r.later(func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if w.over {
-			return
-		}
-		w.over, w.err = true, err
-		if w.parked {
-			r.park(-1)
-		}
-		close(w.done)
-	})
-}
-
-// await blocks until the waiter is let go or ctx ends. Called without the lock.
-func (r *runtime) await(ctx context.Context, w *waiter) error {
-	r.mu.Lock()
-	if !w.over {
-		w.parked = true
-		r.park(1)
-	}
-	r.mu.Unlock()
-	select {
-	case <-w.done:
-		return w.err
-	case <-ctx.Done():
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if w.over {
-		return w.err
-	}
-	w.over = true
-	r.park(-1)
-	return ctx.Err()
 }
 
 // run reads until the server ends, and then says what was lost.
