@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	. "github.com/turnkeeper/turnkeeper/server/provider/codex/codextest"
+	. "github.com/turnkeeper/turnkeeper/server/provider/modeltest"
 )
 
 // The real server keeps nothing of a thread that never had a turn, whether it was ended or

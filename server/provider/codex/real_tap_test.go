@@ -14,6 +14,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/provider"
 	"github.com/turnkeeper/turnkeeper/server/provider/codex"
 	. "github.com/turnkeeper/turnkeeper/server/provider/codex/codextest"
+	. "github.com/turnkeeper/turnkeeper/server/provider/modeltest"
 	"github.com/turnkeeper/turnkeeper/server/provider/proc"
 	"github.com/turnkeeper/turnkeeper/server/provider/providertest"
 )
@@ -296,9 +297,9 @@ func TestRealProcesses(t *testing.T) {
 	if v := r.View(); v.Processes[0].Status != agent.ProcessEnded || v.Processes[1].Status != agent.ProcessRunning {
 		t.Errorf("processes %+v", v.Processes)
 	}
-	for _, p := range processesOf(t, r.place.Home) {
-		if strings.Contains(p, "sleep 77") && !strings.Contains(p, "bash") {
-			t.Errorf("still there: %s", p)
+	for _, p := range ProcessesOf(t, r.place.Home) {
+		if strings.Contains(p.Command, "sleep 77") && !strings.Contains(p.Command, "bash") {
+			t.Errorf("still there: %+v", p)
 		}
 	}
 }

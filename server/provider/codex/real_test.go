@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/provider"
 	"github.com/turnkeeper/turnkeeper/server/provider/codex"
 	. "github.com/turnkeeper/turnkeeper/server/provider/codex/codextest"
+	. "github.com/turnkeeper/turnkeeper/server/provider/modeltest"
 	"github.com/turnkeeper/turnkeeper/server/provider/providertest"
 )
 
@@ -55,7 +55,7 @@ func startRealWith(t *testing.T, script Script, o Options, tap *tap) *real {
 	r.Sink = providertest.NewSink(t, agent.Session{Provider: "codex", Cwd: r.place.Work})
 	t.Cleanup(func() {
 		r.close()
-		if left := processesOf(t, r.place.Home); len(left) > 0 {
+		if left := ProcessesOf(t, r.place.Home); len(left) > 0 {
 			t.Errorf("left running: %v", left)
 		}
 		if over := model.Overruns(); len(over) > 0 {
@@ -88,26 +88,6 @@ func (r *real) close() {
 		}
 		r.Closed()
 	}
-}
-
-// processesOf lists processes whose environment names that home: whatever the server
-// started has it.
-func processesOf(t *testing.T, home string) []string {
-	t.Helper()
-	environs, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var left []string
-	for _, path := range environs {
-		env, err := os.ReadFile(path)
-		if err != nil || !strings.Contains("\x00"+string(env), "\x00HOME="+home+"\x00") {
-			continue // another user's, or just gone
-		}
-		cmd, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-		left = append(left, filepath.Base(filepath.Dir(path))+" "+strings.ReplaceAll(string(cmd), "\x00", " "))
-	}
-	return left
 }
 
 // until waits for the record to look a certain way.
@@ -447,7 +427,7 @@ func TestRealKillInMidTurn(t *testing.T) {
 		}
 		r.wantRoot(agent.OutcomeInterrupted)
 		r.wantChild("a", agent.OutcomeInterrupted)
-		if left := processesOf(t, r.place.Home); len(left) > 0 {
+		if left := ProcessesOf(t, r.place.Home); len(left) > 0 {
 			t.Errorf("left running: %v", left)
 		}
 		a := r.agentOf("a")
@@ -468,14 +448,5 @@ func TestRealKillInMidTurn(t *testing.T) {
 // killServer kills the app-server of a home, and nothing else of it.
 func killServer(t *testing.T, home string) {
 	t.Helper()
-	for _, p := range processesOf(t, home) {
-		var pid int
-		if strings.Contains(p, "app-server") {
-			if _, err := fmt.Sscanf(p, "%d", &pid); err == nil {
-				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
+	Kill(t, home, "app-server")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider/codex"
 	. "github.com/turnkeeper/turnkeeper/server/provider/codex/codextest"
+	. "github.com/turnkeeper/turnkeeper/server/provider/modeltest"
 	"github.com/turnkeeper/turnkeeper/server/provider/providertest"
 )
 

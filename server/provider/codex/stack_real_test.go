@@ -22,6 +22,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/provider"
 	"github.com/turnkeeper/turnkeeper/server/provider/codex"
 	. "github.com/turnkeeper/turnkeeper/server/provider/codex/codextest"
+	. "github.com/turnkeeper/turnkeeper/server/provider/modeltest"
 	"github.com/turnkeeper/turnkeeper/server/replay"
 	"github.com/turnkeeper/turnkeeper/server/store"
 )
@@ -80,7 +81,7 @@ func startStack(t *testing.T, script Script, o Options) *stack {
 			}
 		}
 		<-done
-		if left := processesOf(t, s.place.Home); len(left) > 0 {
+		if left := ProcessesOf(t, s.place.Home); len(left) > 0 {
 			t.Errorf("left running: %v", left)
 		}
 	})

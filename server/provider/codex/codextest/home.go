@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/turnkeeper/turnkeeper/server/provider/modeltest"
 )
 
 // Options of a home. The zero value is version 1 of the multi-agent tools,
 // nothing to approve, no sandbox.
 type Options struct {
-	BaseURL    string // of the model, see [Model.BaseURL]; required
+	BaseURL    string // of the model, see [modeltest.Model.BaseURL]; required
 	V2         bool   // offer version 2 of the multi-agent tools
 	Approval   string // approval_policy; default "never"
 	Sandbox    string // sandbox_mode; default "danger-full-access"
@@ -27,55 +28,25 @@ type Options struct {
 	Config string
 }
 
-// Place is where an app-server lives.
-type Place struct {
-	Home string // holds .codex/config.toml
-	Work string // an empty working directory
-	// Env is the whole environment: HOME, PATH, a key that opens nothing, and
-	// the log level. Nothing else of the user's gets through.
-	Env []string
-}
-
 const keyVariable = "TURNKEEPER_TEST_MODEL_KEY"
 
 // Home makes a fresh home directory for one app-server, removed at the end of
 // the test. Stop the server before: register its stop after this call.
-//
-// Codex refuses a home below the system's temporary directory, so it lies in
-// the repository's ignored .cache directory, or in the user's cache directory
-// when the repository itself is temporary.
-func Home(t testing.TB, o Options) Place {
+func Home(t testing.TB, o Options) modeltest.Place {
 	t.Helper()
 	if o.BaseURL == "" {
 		t.Fatal("codextest: Options.BaseURL is missing")
 	}
-	base := homesDir(t)
-	if err := os.MkdirAll(base, 0o755); err != nil {
-		t.Fatalf("codextest: %v", err)
-	}
-	home, err := os.MkdirTemp(base, "home-")
-	if err != nil {
-		t.Fatalf("codextest: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(home); err != nil {
-			t.Errorf("codextest: %v", err)
-		}
-	})
-	dir := filepath.Join(home, ".codex")
+	place := modeltest.NewPlace(t, "codextest")
+	dir := filepath.Join(place.Home, ".codex")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatalf("codextest: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(o.toml()), 0o600); err != nil {
 		t.Fatalf("codextest: %v", err)
 	}
-	return Place{
-		Home: home,
-		Work: t.TempDir(), // outside of the repository, or Codex would read its guides
-		Env: []string{
-			"HOME=" + home, "PATH=" + os.Getenv("PATH"), keyVariable + "=opens-nothing", "RUST_LOG=warn",
-		},
-	}
+	place.Env = append(place.Env, keyVariable+"=opens-nothing", "RUST_LOG=warn")
+	return place
 }
 
 // toml is the configuration. Plugins and apps would reach for the network.
@@ -112,78 +83,15 @@ func (o Options) toml() string {
 	return b.String()
 }
 
-func homesDir(t testing.TB) string {
-	t.Helper()
-	if root, ok := repoRoot(); ok && !temporary(root) {
-		return filepath.Join(root, ".cache", "codextest")
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil || temporary(cache) {
-		t.Fatalf("codextest: no place for a home: the repository and the cache directory (%s) are temporary (%v)", cache, err)
-	}
-	return filepath.Join(cache, "turnkeeper", "codextest")
-}
-
-// temporary tells whether path lies below a directory for temporary files.
-func temporary(path string) bool {
-	for _, tmp := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
-		if rel, err := filepath.Rel(tmp, path); err == nil && filepath.IsLocal(rel) {
-			return true
-		}
-	}
-	return false
-}
-
-// repoRoot is the nearest directory upwards that holds go.mod. Tests run in
-// their package's directory.
-func repoRoot() (string, bool) {
-	dir, err := os.Getwd()
-	for err == nil {
-		if _, e := os.Stat(filepath.Join(dir, "go.mod")); e == nil {
-			return dir, true
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			break
-		}
-		dir = parent
-	}
-	return "", false
-}
-
 // BinaryEnv names the executable that [Binary] returns.
 const BinaryEnv = "TURNKEEPER_CODEX_BIN"
 
-// Binary is the path of the native Codex executable: what [BinaryEnv] names, or
-// the one that `make providers` installs. Without one the test fails; it is
-// never skipped, or a build that lost the provider would look healthy.
+// Binary is the path of the native Codex executable: what [BinaryEnv] names, or the one
+// that `make providers` installs.
 //
 // The npm package's own entry is a script that starts the native executable as
 // its child; a test that kills what it started must start the native one.
 func Binary(t testing.TB) string {
 	t.Helper()
-	if path := os.Getenv(BinaryEnv); path != "" {
-		if info, err := os.Stat(path); err != nil || info.IsDir() {
-			t.Fatalf("codextest: %s=%s is no executable (%v)", BinaryEnv, path, err)
-		}
-		return path
-	}
-	root, _ := repoRoot()
-	path, ok := nativeBinary(root)
-	if !ok {
-		t.Fatalf("codextest: Codex is not installed for %s/%s: run `make providers`, or set %s", runtime.GOOS, runtime.GOARCH, BinaryEnv)
-	}
-	return path
-}
-
-// nativeBinary looks into the packages npm chose for this platform.
-func nativeBinary(root string) (string, bool) {
-	modules := filepath.Join(root, ".cache", "providers", "node_modules", "@openai")
-	for _, layout := range []string{"codex*/vendor/*/bin/codex", "codex*/vendor/*/codex/codex"} {
-		found, err := filepath.Glob(filepath.Join(modules, filepath.FromSlash(layout)))
-		if err == nil && len(found) > 0 {
-			return found[0], true
-		}
-	}
-	return "", false
+	return modeltest.FindBinary(t, BinaryEnv, "@openai/codex*/vendor/*/bin/codex", "@openai/codex*/vendor/*/codex/codex")
 }

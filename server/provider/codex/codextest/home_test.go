@@ -5,18 +5,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/turnkeeper/turnkeeper/server/provider/modeltest"
 )
 
 func TestHome(t *testing.T) {
-	var place Place
+	var place modeltest.Place
 	t.Run("life", func(t *testing.T) {
 		place = Home(t, Options{
 			BaseURL: "http://127.0.0.1:1/v1", V2: true, Approval: "on-request", Sandbox: "read-only",
 			MaxDepth: 3, MaxThreads: 2, Features: []string{"wake_on_agent_messages = true"}, Config: "thread_unload_delay_secs = 1",
 		})
-		if temporary(place.Home) {
-			t.Errorf("home %s is temporary", place.Home)
-		}
 		b, err := os.ReadFile(filepath.Join(place.Home, ".codex", "config.toml"))
 		if err != nil {
 			t.Fatal(err)
@@ -59,65 +58,5 @@ func TestDefaults(t *testing.T) {
 	}
 	if strings.Contains(toml, "multi_agent") || strings.Contains(toml, "max_depth") {
 		t.Errorf("too much:\n%s", toml)
-	}
-}
-
-func TestTemporary(t *testing.T) {
-	for path, want := range map[string]bool{"/tmp/x": true, "/tmp": true, "/tmpx": false, "/home/u": false} {
-		if temporary(path) != want {
-			t.Errorf("%s: %v", path, !want)
-		}
-	}
-}
-
-// fatal records the message and ends the goroutine, as a test's Fatalf does.
-type fatal struct {
-	testing.TB
-	msg string
-}
-
-func (f *fatal) Helper() {}
-
-func (f *fatal) Fatalf(format string, args ...any) {
-	f.msg = format
-	panic(f)
-}
-
-func TestBinary(t *testing.T) {
-	t.Setenv(BinaryEnv, "")
-	root := t.TempDir()
-	t.Chdir(root)
-	if err := os.WriteFile("go.mod", nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	missing := func() (msg string) {
-		f := &fatal{TB: t}
-		defer func() {
-			if r := recover(); r == f {
-				msg = f.msg
-			}
-		}()
-		return "found " + Binary(f)
-	}
-	if msg := missing(); !strings.Contains(msg, "make providers") {
-		t.Errorf("without one: %s", msg)
-	}
-	dir := filepath.Join(".cache", "providers", "node_modules", "@openai", "codex-linux-x64", "vendor", "x86_64", "bin")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "codex"), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if got := Binary(t); !strings.HasSuffix(got, filepath.Join(dir, "codex")) || !filepath.IsAbs(got) {
-		t.Errorf("installed: %s", got)
-	}
-	t.Setenv(BinaryEnv, filepath.Join(root, "gone"))
-	if msg := missing(); !strings.Contains(msg, "no executable") {
-		t.Errorf("override to nothing: %s", msg)
-	}
-	t.Setenv(BinaryEnv, filepath.Join(root, dir, "codex"))
-	if got := Binary(t); got != os.Getenv(BinaryEnv) {
-		t.Errorf("override: %s", got)
 	}
 }

@@ -4,15 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	. "github.com/turnkeeper/turnkeeper/server/provider/modeltest"
 )
 
 // ask makes one request the way Codex does. With a parent it is a sub-agent's.
@@ -190,64 +190,6 @@ func TestAgentsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestGates(t *testing.T) {
-	m := NewModel(t, Script{"root": {{Gate("g"), Gate("h"), Say("through")}, {Gate("g"), Say("again")}}})
-	got := make(chan string, 2)
-	for i := range 2 {
-		go func() {
-			all, err := events(t, ask(t, m, "t0", "", prompt("x")))
-			got <- fmt.Sprint(len(all), err)
-		}()
-		if err := m.WaitRequests(t.Context(), "root", i+1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := m.WaitHeld(t.Context(), "g"); err != nil {
-		t.Fatal(err)
-	}
-	m.Open("g")
-	if s := <-got; s != "5 <nil>" {
-		t.Errorf("second reply: %s", s)
-	}
-	if err := m.WaitHeld(t.Context(), "h"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case s := <-got:
-		t.Errorf("a closed gate was passed: %s", s)
-	default:
-	}
-	m.Open("h")
-	if s := <-got; s != "5 <nil>" {
-		t.Errorf("first reply: %s", s)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := m.WaitRequests(ctx, "root", 3); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "2 of 3") {
-		t.Errorf("waiting in vain: %v", err)
-	}
-	if err := m.WaitHeld(ctx, "g"); !errors.Is(err, context.Canceled) {
-		t.Errorf("waiting in vain: %v", err)
-	}
-}
-
-// A client that leaves frees its reply; the test's end frees the others.
-func TestHeldRepliesAreLetGo(t *testing.T) {
-	m := NewModel(t, Script{"root": {{Gate("never")}, {Gate("never")}}})
-	resp := ask(t, m, "t0", "", prompt("x"))
-	if err := m.WaitHeld(t.Context(), "never"); err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if err := m.await(t.Context(), func() bool { return m.held["never"] == 0 }); err != nil {
-		t.Fatal(err)
-	}
-	ask(t, m, "t0", "", prompt("x"))
-	if err := m.WaitHeld(t.Context(), "never"); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestFailures(t *testing.T) {
 	m := NewModel(t, Script{"root": {
 		{Gate("g"), Status(429, `{"error":{"message":"slow down"}}`)},
@@ -270,21 +212,6 @@ func TestFailures(t *testing.T) {
 	}
 	if all, err = events(t, ask(t, m, "t0", "", prompt("x"))); err != nil || len(all) != 2 {
 		t.Errorf("empty reply: %+v, %v", all, err)
-	}
-}
-
-func TestAppend(t *testing.T) {
-	script := Script{"root": {{Say("1")}}}
-	m := NewModel(t, script)
-	m.Append("root", Reply{Say("2")})
-	for _, want := range []string{"1", "2"} {
-		all, _ := events(t, ask(t, m, "t0", "", prompt("x")))
-		if got := all[3].Item.Content[0].Text; got != want {
-			t.Errorf("said %s, want %s", got, want)
-		}
-	}
-	if len(script["root"]) != 1 {
-		t.Error("the caller's script was changed")
 	}
 }
 
@@ -353,23 +280,4 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
-}
-
-func TestScriptCheck(t *testing.T) {
-	for name, c := range map[string]struct {
-		reply Reply
-		ok    bool
-	}{
-		"plain":               {Reply{Say("x"), Drop()}, true},
-		"status after a gate": {Reply{Gate("g"), Status(500, "")}, true},
-		"status after text":   {Reply{Say("x"), Status(500, "")}, false},
-		"text after status":   {Reply{Status(500, ""), Say("x")}, false},
-		"text after fail":     {Reply{Fail("a", "b"), Say("x")}, false},
-		"bad arguments":       {Reply{Call("t", make(chan int))}, false},
-		"nil":                 {Reply{nil}, false},
-	} {
-		if err := (Script{"root": {c.reply}}).check(); (err == nil) != c.ok {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/turnkeeper/turnkeeper/server/provider/modeltest"
 	"github.com/turnkeeper/turnkeeper/server/provider/proc"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )

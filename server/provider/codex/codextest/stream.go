@@ -1,54 +1,31 @@
 package codextest
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
-)
 
-// errOver ends a reply early, as its script wants.
-var errOver = errors.New("reply is over")
+	"github.com/turnkeeper/turnkeeper/server/provider/modeltest"
+)
 
 // stream is one reply on its way: server-sent events of the Responses API.
 type stream struct {
-	model *Model
-	w     http.ResponseWriter
-	ctx   context.Context //nolint:containedctx // the life of one request
-	id    string          // response id
-	step  int             // index of the step being played
-	items int             // output items sent so far
-	input []json.RawMessage
+	modeltest.Events
+	id    string // response id
+	items int    // output items sent so far
 }
 
-// object is a JSON object on its way out.
-type object map[string]any
+type object = modeltest.Object
 
-// event sends one event. A client that has gone is noticed by the context.
-func (s *stream) event(kind string, fields object) {
-	fields["type"] = kind
-	data, err := json.Marshal(fields)
-	if err != nil {
-		s.model.t.Errorf("codextest: event %s: %v", kind, err)
-		return
-	}
-	_, _ = fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", kind, data)
-	_ = http.NewResponseController(s.w).Flush()
+// Begin implements modeltest.Stream.
+func (s *stream) Begin() {
+	s.Open()
+	s.Send("response.created", object{"response": object{"id": s.id}})
 }
 
-// begin opens the stream, before any gate: the agent sees a model that thinks.
-func (s *stream) begin() {
-	s.w.Header().Set("Content-Type", "text/event-stream")
-	s.w.WriteHeader(http.StatusOK)
-	s.event("response.created", object{"response": object{"id": s.id}})
-}
-
-// complete ends a reply that ran to its end. The usage is made up.
-func (s *stream) complete() {
-	s.event("response.completed", object{"response": object{
+// Complete implements modeltest.Stream. The usage is made up.
+func (s *stream) Complete() {
+	s.Send("response.completed", object{"response": object{
 		"id": s.id,
 		"usage": object{
 			"input_tokens": 20, "input_tokens_details": object{"cached_tokens": 0},
@@ -58,114 +35,82 @@ func (s *stream) complete() {
 	}})
 }
 
-// itemID names the item of the current step.
-func (s *stream) itemID(prefix string) string { return fmt.Sprintf("%s_%s_%d", prefix, s.id, s.step) }
+// itemID names the item that is being sent.
+func (s *stream) itemID(prefix string) string { return fmt.Sprintf("%s_%s_%d", prefix, s.id, s.items) }
 
 // item sends one output item: its beginning, whatever is between, its end.
-func (s *stream) item(first, last object, between func(at object)) {
-	s.event("response.output_item.added", object{"output_index": s.items, "item": first})
+func (s *stream) item(first object, last func() object, between func(at object)) {
+	s.Send("response.output_item.added", object{"output_index": s.items, "item": first})
 	if between != nil {
 		between(object{"output_index": s.items, "item_id": first["id"]})
 	}
-	s.event("response.output_item.done", object{"output_index": s.items, "item": last})
+	s.Send("response.output_item.done", object{"output_index": s.items, "item": last()})
 	s.items++
 }
 
-func (g gateStep) play(s *stream) error {
-	if err := s.model.pass(s.ctx, string(g)); err != nil {
-		return errOver // the client is gone or the test is over
-	}
-	return nil
-}
-
-func (m sayStep) play(s *stream) error {
+// Text implements modeltest.Stream.
+func (s *stream) Text(pieces func(yield func(string) bool)) {
 	message := func(content ...any) object {
 		if content == nil {
 			content = []any{}
 		}
 		return object{"type": "message", "role": "assistant", "id": s.itemID("msg"), "content": content}
 	}
-	text := object{"type": "output_text", "text": strings.Join(m.chunks, ""), "annotations": []any{}}
-	s.item(message(), message(text), func(at object) {
-		for _, chunk := range m.chunks {
-			s.event("response.output_text.delta", object{
-				"output_index": at["output_index"], "item_id": at["item_id"], "content_index": 0, "delta": chunk,
+	var whole strings.Builder
+	s.item(message(), func() object {
+		return message(object{"type": "output_text", "text": whole.String(), "annotations": []any{}})
+	}, func(at object) {
+		for piece := range pieces {
+			whole.WriteString(piece)
+			s.Send("response.output_text.delta", object{
+				"output_index": at["output_index"], "item_id": at["item_id"], "content_index": 0, "delta": piece,
 			})
 		}
 	})
-	return nil
 }
 
-func (text thinkStep) play(s *stream) error {
+// Think implements modeltest.Stream: a reasoning summary.
+func (s *stream) Think(text string) {
 	reasoning := func(summary ...any) object {
 		if summary == nil {
 			summary = []any{}
 		}
 		return object{"type": "reasoning", "id": s.itemID("rs"), "summary": summary}
 	}
-	s.item(reasoning(), reasoning(object{"type": "summary_text", "text": string(text)}), func(at object) {
+	s.item(reasoning(), func() object { return reasoning(object{"type": "summary_text", "text": text}) }, func(at object) {
 		at["summary_index"] = 0
-		s.event("response.reasoning_summary_part.added", at)
-		at["delta"] = string(text)
-		s.event("response.reasoning_summary_text.delta", at)
+		s.Send("response.reasoning_summary_part.added", at)
+		at["delta"] = text
+		s.Send("response.reasoning_summary_text.delta", at)
 	})
-	return nil
 }
 
-func (c ToolCall) play(s *stream) error {
-	args, err := s.arguments(c.args)
-	if err != nil {
-		return err
-	}
-	id := c.id
+// Call implements modeltest.Stream.
+func (s *stream) Call(c modeltest.ToolCall, args string) {
+	id := c.ID
 	if id == "" {
 		id = s.itemID("call")
 	}
 	call := func(arguments string) object {
-		o := object{"type": "function_call", "id": s.itemID("fc"), "call_id": id, "name": c.tool, "arguments": arguments}
-		if c.namespace != "" {
-			o["namespace"] = c.namespace
+		o := object{"type": "function_call", "id": s.itemID("fc"), "call_id": id, "name": c.Tool, "arguments": arguments}
+		if c.Namespace != "" {
+			o["namespace"] = c.Namespace
 		}
 		return o
 	}
-	s.item(call(""), call(args), nil)
-	return nil
+	s.item(call(""), func() object { return call(args) }, nil)
 }
 
-// arguments encodes a call's arguments with their references resolved.
-func (s *stream) arguments(args any) (string, error) {
-	if args == nil {
-		return "{}", nil
-	}
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return "", err
-	}
-	var tree any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		return "", err
-	}
-	if tree, err = s.expand(tree); err != nil {
-		return "", err
-	}
-	raw, err = json.Marshal(tree)
-	return string(raw), err
+// Status implements modeltest.Stream.
+func (s *stream) Status(code int, body string) {
+	s.W.Header().Set("Content-Type", "application/json")
+	s.W.WriteHeader(code)
+	_, _ = io.WriteString(s.W, body)
 }
 
-func (st statusStep) play(s *stream) error {
-	s.w.Header().Set("Content-Type", "application/json")
-	s.w.WriteHeader(st.code)
-	_, _ = io.WriteString(s.w, st.body)
-	return errOver
-}
-
-func (f failStep) play(s *stream) error {
-	s.event("response.failed", object{"response": object{
-		"id": s.id, "status": "failed", "error": object{"code": f.code, "message": f.message},
+// Fail implements modeltest.Stream.
+func (s *stream) Fail(code, message string) {
+	s.Send("response.failed", object{"response": object{
+		"id": s.id, "status": "failed", "error": object{"code": code, "message": message},
 	}})
-	return errOver
-}
-
-func (dropStep) play(*stream) error {
-	panic(http.ErrAbortHandler) // net/http's way to cut a connection
 }

@@ -1,4 +1,4 @@
-package codextest
+package modeltest
 
 import (
 	"encoding/json"
@@ -12,11 +12,15 @@ type Script map[string][]Reply
 type Reply []Step
 
 // Step is one thing a reply does. The set is closed; use the functions below.
-type Step interface{ play(*stream) error }
+type Step interface{ play(*playing) error }
 
 type (
 	gateStep   string
-	sayStep    struct{ chunks []string }
+	silentStep string
+	sayStep    struct {
+		chunks []string
+		gate   string // before the last chunk, if there is one
+	}
 	thinkStep  string
 	statusStep struct {
 		code int
@@ -26,8 +30,13 @@ type (
 	dropStep struct{}
 )
 
-// Gate holds the reply until [Model.Open] is called with the same name.
+// Gate holds the reply until [Model.Open] is called with the same name. The program
+// sees a model that has begun to answer and thinks.
 func Gate(name string) Step { return gateStep(name) }
+
+// Silent is a gate before anything at all is answered: the call hangs. It must stand
+// before every other step.
+func Silent(name string) Step { return silentStep(name) }
 
 // Say sends an assistant message in one piece.
 func Say(text string) Step { return SayIn(1, text) }
@@ -44,16 +53,21 @@ func SayIn(n int, text string) Step {
 }
 
 // SayPieces sends an assistant message in exactly these pieces.
-func SayPieces(pieces ...string) Step { return sayStep{pieces} }
+func SayPieces(pieces ...string) Step { return sayStep{chunks: pieces} }
 
-// Think sends a reasoning summary.
+// SayAround sends an assistant message in two pieces with a gate between them.
+func SayAround(gate, before, after string) Step {
+	return sayStep{chunks: []string{before, after}, gate: gate}
+}
+
+// Think sends reasoning.
 func Think(text string) Step { return thinkStep(text) }
 
 // Status answers with an HTTP error instead of a stream. Only gates may stand
 // before it and nothing after it.
 func Status(code int, body string) Step { return statusStep{code, body} }
 
-// Fail ends the reply with a response.failed event.
+// Fail ends the reply with an error event in the stream.
 func Fail(code, message string) Step { return failStep{code, message} }
 
 // Drop cuts the connection in the middle of the stream.
@@ -61,86 +75,30 @@ func Drop() Step { return dropStep{} }
 
 // ToolCall is a step in which the model calls a tool.
 type ToolCall struct {
-	id, namespace, tool string
-	args                any
+	ID, Namespace, Tool string
+	Args                any
 }
 
 // Call makes the model call a tool. args is anything that encodes as a JSON
 // object (nil: an empty one); its strings may hold [OutputOf] and [ThreadOf].
 // The call id is the request's own unless set with As.
-func Call(tool string, args any) ToolCall { return ToolCall{tool: tool, args: args} }
+func Call(tool string, args any) ToolCall { return ToolCall{Tool: tool, Args: args} }
 
-// As sets the call id, by which items on the app-server's side are known.
-func (c ToolCall) As(id string) ToolCall { c.id = id; return c }
+// As sets the call id, by which items on the program's side are known.
+func (c ToolCall) As(id string) ToolCall { c.ID = id; return c }
 
 // In sets the tool's namespace.
-func (c ToolCall) In(namespace string) ToolCall { c.namespace = namespace; return c }
+func (c ToolCall) In(namespace string) ToolCall { c.Namespace = namespace; return c }
 
 // OutputOf stands for a field of the JSON object that the earlier tool call
 // with this id returned.
 func OutputOf(callID, field string) string { return "@{output " + callID + " " + field + "}" }
 
-// ThreadOf stands for the thread id of an agent that has made a request.
+// ThreadOf stands for the id of an agent that has made a request, as the program names it.
 func ThreadOf(agent string) string { return "@{thread " + agent + "}" }
 
 // Mark is how a prompt names the agent that gets it.
 func Mark(agent string) string { return "<<" + agent + ">>" }
-
-// Version is one of the two sets of multi-agent tools that Codex offers.
-type Version int
-
-// The two sets. A home made with [Options].V2 offers V2, else V1.
-const (
-	V1 Version = 1
-	V2 Version = 2
-)
-
-func (v Version) String() string { return fmt.Sprintf("v%d", int(v)) }
-
-// Namespace is where the multi-agent tools of this version live.
-func (v Version) Namespace() string {
-	if v == V2 {
-		return "collaboration"
-	}
-	return "multi_agent_v1"
-}
-
-// Spawn starts the child agent with a task.
-func (v Version) Spawn(callID, child, task string) ToolCall {
-	args := map[string]any{"message": Mark(child) + " " + task}
-	if v == V2 {
-		args["task_name"] = child
-	}
-	return Call("spawn_agent", args).In(v.Namespace()).As(callID)
-}
-
-// Wait waits for children for 30 seconds at most. V1 names them by the call
-// ids of their spawns; V2 waits for whichever comes first and takes no names.
-func (v Version) Wait(callID string, spawnCalls ...string) ToolCall {
-	args := map[string]any{"timeout_ms": 30_000}
-	if v == V1 {
-		targets := make([]string, 0, len(spawnCalls))
-		for _, id := range spawnCalls {
-			targets = append(targets, OutputOf(id, "agent_id"))
-		}
-		args["targets"] = targets
-	}
-	return Call("wait_agent", args).In(v.Namespace()).As(callID)
-}
-
-// Shell runs a command, giving it two seconds before it goes to the background.
-func Shell(callID, command string) ToolCall {
-	return Call("exec_command", map[string]any{"cmd": command, "yield_time_ms": 2000}).As(callID)
-}
-
-// AskShell runs a command outside of the sandbox, for which the user is asked
-// when the approval policy is "on-request".
-func AskShell(callID, command, reason string) ToolCall {
-	return Call("exec_command", map[string]any{
-		"cmd": command, "yield_time_ms": 2000,
-		"sandbox_permissions": "require_escalated", "justification": reason,
-	}).As(callID)
-}
 
 // check refuses what could not be played.
 func (s Script) check() error {
@@ -161,12 +119,19 @@ func checkStep(reply Reply, at int, step Step) error {
 	case nil:
 		return fmt.Errorf("no step")
 	case ToolCall:
-		_, err := json.Marshal(s.args)
-		return err
+		if _, err := json.Marshal(s.Args); err != nil {
+			return err
+		}
 	case statusStep:
 		for _, before := range reply[:at] {
-			if _, ok := before.(gateStep); !ok {
+			if !isGate(before) {
 				return fmt.Errorf("a status must be first")
+			}
+		}
+	case silentStep:
+		for _, before := range reply[:at] {
+			if _, ok := before.(silentStep); !ok {
+				return fmt.Errorf("nobody is silent after having spoken")
 			}
 		}
 	}
@@ -177,6 +142,14 @@ func checkStep(reply Reply, at int, step Step) error {
 		}
 	}
 	return nil
+}
+
+func isGate(s Step) bool {
+	switch s.(type) {
+	case gateStep, silentStep:
+		return true
+	}
+	return false
 }
 
 // wantsStatus tells whether the reply is an HTTP error.

@@ -1,4 +1,4 @@
-package codextest
+package modeltest
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"testing"
 )
 
-// Model is a scripted model behind the Responses API on a loopback address. Its
-// methods may be called by many goroutines at once.
+// Model is a scripted model on a loopback address. Its methods may be called by many
+// goroutines at once.
 type Model struct {
-	t    testing.TB
-	http *httptest.Server
-	stop chan struct{} // closed at the end of the test: lets held replies go
+	t       testing.TB
+	dialect Dialect
+	http    *httptest.Server
+	stop    chan struct{} // closed at the end of the test: lets held replies go
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced at every change below
@@ -27,6 +28,7 @@ type Model struct {
 	names    map[string]string // thread id → agent
 	requests int
 	overruns []string
+	strays   []string
 }
 
 type agent struct {
@@ -37,26 +39,27 @@ type agent struct {
 // Request is one request an agent made of the model.
 type Request struct {
 	Agent  string
-	Thread string // Codex thread id of the agent
+	Thread string // the program's id of the agent
 	N      int    // counts from 1 for each agent
 	Header http.Header
 	Body   json.RawMessage
 }
 
-// NewModel starts a model that plays the script. It ends with the test.
-func NewModel(t testing.TB, script Script) *Model {
+// New starts a model that plays the script in this dialect. It ends with the test.
+func New(t testing.TB, d Dialect, script Script) *Model {
 	t.Helper()
 	if err := script.check(); err != nil {
-		t.Fatalf("codextest: script: %v", err)
+		t.Fatalf("modeltest: script: %v", err)
 	}
 	m := &Model{
-		t: t, script: script, stop: make(chan struct{}), changed: make(chan struct{}),
+		t: t, dialect: d, script: script, stop: make(chan struct{}), changed: make(chan struct{}),
 		open: map[string]bool{}, held: map[string]int{},
 		agents: map[string]*agent{}, names: map[string]string{},
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/responses", m.serve)
-	m.http = httptest.NewServer(mux) // anything else is "not found"
+	mux.HandleFunc(d.Route(), m.serve)
+	mux.HandleFunc("/", m.stray)
+	m.http = httptest.NewServer(mux)
 	t.Cleanup(func() {
 		close(m.stop)
 		m.http.CloseClientConnections()
@@ -65,8 +68,8 @@ func NewModel(t testing.TB, script Script) *Model {
 	return m
 }
 
-// BaseURL is what base_url of a model provider must be.
-func (m *Model) BaseURL() string { return m.http.URL + "/v1" }
+// BaseURL is what the program must be given as the address of its model.
+func (m *Model) BaseURL() string { return m.http.URL + m.dialect.Base() }
 
 // Open opens gates for good.
 func (m *Model) Open(gates ...string) {
@@ -84,7 +87,7 @@ func (m *Model) WaitRequests(ctx context.Context, name string, n int) error {
 		return a != nil && len(a.requests) >= n
 	})
 	if err != nil {
-		return fmt.Errorf("codextest: agent %s made %d of %d requests: %w", name, len(m.Requests(name)), n, err)
+		return fmt.Errorf("modeltest: agent %s made %d of %d requests: %w", name, len(m.Requests(name)), n, err)
 	}
 	return nil
 }
@@ -92,7 +95,15 @@ func (m *Model) WaitRequests(ctx context.Context, name string, n int) error {
 // WaitHeld waits until a reply is held at the gate.
 func (m *Model) WaitHeld(ctx context.Context, gate string) error {
 	if err := m.await(ctx, func() bool { return m.held[gate] > 0 }); err != nil {
-		return fmt.Errorf("codextest: no reply at gate %s: %w", gate, err)
+		return fmt.Errorf("modeltest: no reply at gate %s: %w", gate, err)
+	}
+	return nil
+}
+
+// WaitLeft waits until no reply is held at the gate any more: its client has gone.
+func (m *Model) WaitLeft(ctx context.Context, gate string) error {
+	if err := m.await(ctx, func() bool { return m.held[gate] == 0 }); err != nil {
+		return fmt.Errorf("modeltest: a reply stays at gate %s: %w", gate, err)
 	}
 	return nil
 }
@@ -107,7 +118,7 @@ func (m *Model) Requests(name string) []Request {
 	return nil
 }
 
-// Thread is the agent's thread id, empty before its first request.
+// Thread is the program's id of the agent, empty before its first request.
 func (m *Model) Thread(name string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,6 +136,14 @@ func (m *Model) Overruns() []string {
 	return slices.Clone(m.overruns)
 }
 
+// Strays are the requests for anything but the model, by method and path. They are
+// answered with "not found".
+func (m *Model) Strays() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.strays)
+}
+
 // OverrunText is the message of an agent whose script is used up.
 const OverrunText = "(the script has no further reply)"
 
@@ -132,7 +151,7 @@ const OverrunText = "(the script has no further reply)"
 func (m *Model) Append(name string, replies ...Reply) {
 	m.t.Helper()
 	if err := (Script{name: replies}).check(); err != nil {
-		m.t.Fatalf("codextest: script: %v", err)
+		m.t.Fatalf("modeltest: script: %v", err)
 	}
 	m.change(func() {
 		next := Script{}
