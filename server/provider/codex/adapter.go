@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/proc"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -173,7 +174,7 @@ func (r *runtime) open(ctx context.Context, p provider.OpenParams, approval, san
 	if err := r.call(ctx, methodInitialize, hello, &who); err != nil {
 		return callError("start up", err)
 	}
-	if v := serverVersion(who.UserAgent); olderThan(v, minVersion) {
+	if v := serverVersion(who.UserAgent); proc.OlderThan(v, minVersion) {
 		return agent.Errorf(agent.CodeProviderUnavailable,
 			"Codex %s is too old, %s or newer is needed: npm install -g @openai/codex", v, minVersion)
 	}

@@ -40,7 +40,7 @@ func TestPermissionsAreGrantedAsAskedOrNotAtAll(t *testing.T) {
 	}
 }
 
-const form = `{"mode":"form","serverName":"tickets","message":"Where to?","requestedSchema":{"type":"object","required":["queue","n"],"properties":{` +
+const formNote = `{"mode":"form","serverName":"tickets","message":"Where to?","requestedSchema":{"type":"object","required":["queue","n"],"properties":{` +
 	`"queue":{"type":"string","title":"Queue","oneOf":[{"const":"q1","title":"First"},{"const":"q2","title":"Second"}]},` +
 	`"n":{"type":"integer","description":"how many"},"sure":{"type":"boolean"},"weight":{"type":"number"},` +
 	`"tags":{"type":"array","items":{"type":"string","enum":["x","y"]}},"old":{"type":"string","enum":["a"],"enumNames":["Alpha"]}}},"threadId":"T1","turnId":%s}`
@@ -48,7 +48,7 @@ const form = `{"mode":"form","serverName":"tickets","message":"Where to?","reque
 func TestElicitationForm(t *testing.T) {
 	s := withChild(t)
 	s.quiet()
-	s.send(fmt.Sprintf(`{"id":7,"method":%q,"params":%s}`, askElicit, fmt.Sprintf(form, `"c1"`)))
+	s.send(fmt.Sprintf(`{"id":7,"method":%q,"params":%s}`, askElicit, fmt.Sprintf(formNote, `"c1"`)))
 	i := s.asked(0)
 	if i.Kind != agent.InteractionElicitation || i.Owner != agent.OwnerExact || i.SessionID != child(t, s.View(), "T1").ID || i.Title != "tickets asks" || i.Detail.Text != "Where to?" {
 		t.Errorf("asked %+v", i)

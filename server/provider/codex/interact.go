@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/show"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -112,7 +113,7 @@ func (r *runtime) ask(t *thread, f frame) {
 func (q *question) describe(i *agent.Interaction, p approvalParams, params json.RawMessage) (known bool, err error) {
 	switch q.method {
 	case askCommand:
-		i.Title = bounded("Run "+plainCommand(&threadItem{Command: p.Command, CommandActions: p.CommandActions}), titleLength)
+		i.Title = show.Bounded("Run "+plainCommand(&threadItem{Command: p.Command, CommandActions: p.CommandActions}), show.TitleLength)
 		i.Detail.Command, i.Detail.Cwd = p.Command, p.Cwd
 		i.Options = q.offer(p.AvailableDecisions)
 	case askChange:
@@ -202,10 +203,10 @@ func optionOf(raw json.RawMessage) agent.Option {
 			_ = json.Unmarshal(value, &a) // without the words the label still says what it is
 			return agent.Option{
 				ID: name, Label: "Allow, and from now on without asking", Role: agent.RoleAllowAlways,
-				Description: bounded(strings.Join(a.Words, " "), titleLength),
+				Description: show.Bounded(strings.Join(a.Words, " "), show.TitleLength),
 			}
 		default:
-			return agent.Option{ID: name, Label: name, Role: agent.RoleOther, Description: bounded(compact(value), titleLength)}
+			return agent.Option{ID: name, Label: name, Role: agent.RoleOther, Description: show.Bounded(show.JSON(value), show.TitleLength)}
 		}
 	}
 	return agent.Option{}
@@ -223,7 +224,7 @@ func questionsOf(asked []inputQuestion) (title string, out []agent.Question) {
 	if len(asked) > 0 && asked[0].Header != "" {
 		title = asked[0].Header
 	}
-	return bounded(title, titleLength), out
+	return show.Bounded(title, show.TitleLength), out
 }
 
 // Answer implements provider.Runtime.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/show"
 )
 
 // item is one entry of a turn, and the message it became.
@@ -24,7 +25,7 @@ type item struct {
 	child string
 	diff  string // of a file change, for the person who must approve it
 
-	output  tail      // of a running command
+	output  show.Tail // of a running command
 	shown   int64     // bytes of it when it was shown last
 	shownAt time.Time // and when that was
 	over    bool      // the server has said its last of it
@@ -32,7 +33,7 @@ type item struct {
 }
 
 // end forgets what was kept for the item's end, and of a repeated end nothing is taken.
-func (i *item) end() { i.over, i.output, i.diff = true, tail{}, "" }
+func (i *item) end() { i.over, i.output, i.diff = true, show.Tail{}, "" }
 
 // outputEvery bounds how often the growing output of a command is committed.
 const outputEvery = 2 * time.Second

@@ -15,6 +15,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
 	"github.com/turnkeeper/turnkeeper/server/provider/providertest"
+	"github.com/turnkeeper/turnkeeper/server/provider/show"
 )
 
 func TestProcessDeathIsReportedOnce(t *testing.T) {
@@ -290,7 +291,7 @@ func TestLongOutputIsBounded(t *testing.T) {
 	}
 	s.send(itemNote("completed", rootThread, "r1", `{"type":"commandExecution","id":"x","command":"yes","status":"completed","exitCode":0}`))
 	for _, m := range s.View().Messages {
-		if m.Kind == agent.MessageToolCall && (len(m.Output) > keepHead+keepTail+100 || !strings.Contains(m.Output, "bytes left out") || strings.ContainsRune(m.Output, '\uFFFD')) {
+		if m.Kind == agent.MessageToolCall && (len(m.Output) > show.OutputLength+100 || !strings.Contains(m.Output, "bytes left out") || strings.ContainsRune(m.Output, '\uFFFD')) {
 			t.Errorf("output of %d bytes", len(m.Output))
 		}
 	}

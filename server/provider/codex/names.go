@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider/show"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -29,12 +30,12 @@ type naming struct {
 
 func (n naming) title() (string, titleRank) {
 	switch {
-	case titleOf(n.prompt) != "":
-		return titleOf(n.prompt), titlePrompt
+	case show.Title(n.prompt) != "":
+		return show.Title(n.prompt), titlePrompt
 	case n.path != "":
-		return bounded(pathName(n.path), titleLength), titlePath
+		return show.Bounded(pathName(n.path), show.TitleLength), titlePath
 	case n.nickname != "":
-		return bounded(n.nickname, titleLength), titleNickname
+		return show.Bounded(n.nickname, show.TitleLength), titleNickname
 	}
 	return "", untitled
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider/show"
 )
 
 func output(text string) string {
@@ -63,7 +64,7 @@ func TestEndedItemKeepsNothing(t *testing.T) {
 		itemNote("started", rootThread, "r1", fmt.Sprintf(change, statusInProgress)),
 	)
 	items := s.rt.(*runtime).root.turns["r1"].items
-	if items["x"].output.size() != 4 || items["y"].diff == "" {
+	if items["x"].output.Size() != 4 || items["y"].diff == "" {
 		t.Fatalf("items %+v", items)
 	}
 	end := []string{
@@ -73,7 +74,7 @@ func TestEndedItemKeepsNothing(t *testing.T) {
 	s.send(end...)
 	s.send(end...)
 	s.send(output("late\n"))
-	if items["x"].output.size() != 0 || items["y"].diff != "" {
+	if items["x"].output.Size() != 0 || items["y"].diff != "" {
 		t.Errorf("items %+v", items)
 	}
 	m := s.View().Messages
@@ -115,7 +116,7 @@ func TestDiffOfManyEditsCostsAboutWhatItIs(t *testing.T) {
 				written, title = written+len(m.Message.Output), m.Message.Title
 			}
 		}
-		if limit := 5*len(diff) + keepHead; written > limit || title != "Changed 400 files, 400 lines added, 400 removed" {
+		if limit := 5*len(diff) + show.OutputLength/4; written > limit || title != "Changed 400 files, 400 lines added, 400 removed" {
 			t.Errorf("%d bytes were written of a diff of %d, at last %q", written, len(diff), title)
 		}
 		s.close()

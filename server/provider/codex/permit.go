@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider/show"
 )
 
 // permissionParams asks for more than the sandbox allows, for a turn or a session.
@@ -113,5 +114,5 @@ func permissionPath(raw json.RawMessage) string {
 	if p.Value.Kind != "" {
 		return "anything in: " + strings.ReplaceAll(p.Value.Kind, "_", " ")
 	}
-	return bounded(compact(raw), titleLength)
+	return show.Bounded(show.JSON(raw), show.TitleLength)
 }

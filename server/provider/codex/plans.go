@@ -2,12 +2,11 @@ package codex
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/show"
 )
 
 // A turn's plan and the diff of all that it changed are of the whole turn, and told anew
@@ -42,8 +41,8 @@ type standing struct {
 // due says whether the diff may be shown before its turn's end. In all, that writes a few
 // times what the diff is by then, however often it changes.
 func (s *standing) due(now time.Time) bool {
-	cost := min(len(s.latest), keepHead+keepTail)
-	return now.Sub(s.at) >= outputEvery && s.written+cost <= 4*len(s.latest)+keepHead
+	cost := min(len(s.latest), show.OutputLength)
+	return now.Sub(s.at) >= outputEvery && s.written+cost <= 4*len(s.latest)+show.OutputLength/4
 }
 
 // turnNote handles what is told of a turn as a whole.
@@ -53,7 +52,7 @@ func (r *runtime) turnNote(t *thread, u *turn, f frame) {
 	case notePlan:
 		var p planParams
 		if err = json.Unmarshal(f.params, &p); err == nil && len(p.Plan) > 0 {
-			r.putNote(t, u, "plan", planTitle(p.Plan), planText(p))
+			r.putNote(t, u, "plan", show.PlanTitle(p.steps()), show.PlanText(p.Explanation, p.steps()))
 		}
 	case noteDiff:
 		var p diffParams
@@ -76,9 +75,9 @@ func (r *runtime) showDiff(t *thread, u *turn) {
 		return
 	}
 	u.diff.shown, u.diff.at = u.diff.latest, r.clock.Now()
-	output := boundedOutput(u.diff.latest)
+	output := show.Output(u.diff.latest)
 	u.diff.written += len(output)
-	r.putNote(t, u, "diff", diffTitle(u.diff.latest), output)
+	r.putNote(t, u, "diff", show.DiffTitle(u.diff.latest), output)
 }
 
 // putNote shows one of the entries of a whole turn. It never streams: it stands as it is,
@@ -88,51 +87,14 @@ func (r *runtime) putNote(t *thread, u *turn, name, title, output string) {
 		u.items = map[string]*item{}
 	}
 	i := u.entry(name+":"+u.native, agent.RoleTool, agent.MessageToolCall)
-	r.putItem(t, u, i, agent.Message{Name: name, Title: bounded(title, titleLength), Output: output, Status: agent.MessageCompleted})
+	r.putItem(t, u, i, agent.Message{Name: name, Title: show.Bounded(title, show.TitleLength), Output: output, Status: agent.MessageCompleted})
 }
 
-func planTitle(plan []planStep) string {
-	done := 0
-	for _, s := range plan {
-		if s.Status == statusCompleted {
-			done++
-		}
-	}
-	return fmt.Sprintf("Plan: %d of %d steps done", done, len(plan))
-}
-
-func planText(p planParams) string {
-	var b strings.Builder
-	if p.Explanation != "" {
-		b.WriteString(p.Explanation + "\n\n")
-	}
+// steps are the plan's steps as they are shown.
+func (p planParams) steps() []show.Step {
+	var out []show.Step
 	for _, s := range p.Plan {
-		mark := map[string]string{statusCompleted: "[x]", statusInProgress: "[>]"}[s.Status]
-		if mark == "" {
-			mark = "[ ]"
-		}
-		b.WriteString(mark + " " + s.Step + "\n")
+		out = append(out, show.Step{Text: s.Step, Done: s.Status == statusCompleted, Active: s.Status == statusInProgress})
 	}
-	return boundedOutput(b.String())
-}
-
-// diffTitle counts what a unified diff changes.
-func diffTitle(diff string) string {
-	files, added, removed := 0, 0, 0
-	for line := range strings.Lines(diff) {
-		switch {
-		case strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
-		case strings.HasPrefix(line, "diff --git "):
-			files++
-		case strings.HasPrefix(line, "+"):
-			added++
-		case strings.HasPrefix(line, "-"):
-			removed++
-		}
-	}
-	noun := "files"
-	if files == 1 {
-		noun = "file"
-	}
-	return fmt.Sprintf("Changed %d %s, %d lines added, %d removed", files, noun, added, removed)
+	return out
 }

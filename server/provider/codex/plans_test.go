@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider/providertest"
+	"github.com/turnkeeper/turnkeeper/server/provider/show"
 )
 
 // toolsOf are the tool calls of a session by name.
@@ -108,7 +109,7 @@ func TestFiftyMegabytesOfOutputAreBounded(t *testing.T) {
 	}
 	s.send(itemNote("completed", rootThread, "r1", fmt.Sprintf(item, statusCompleted)))
 	m := toolsOf(s.View(), s.Root)[itemCommand][0]
-	if len(m.Output) > keepHead+keepTail+100 || !strings.Contains(m.Output, "bytes left out") || m.Status != agent.MessageCompleted {
+	if len(m.Output) > show.OutputLength+100 || !strings.Contains(m.Output, "bytes left out") || m.Status != agent.MessageCompleted {
 		t.Errorf("%d bytes are kept, %s", len(m.Output), m.Status)
 	}
 }

@@ -99,7 +99,7 @@ func (a *Adapter) locate(ctx context.Context) (path, version string, fault *agen
 	if len(words) > 0 {
 		version = words[len(words)-1]
 	}
-	if olderThan(version, minVersion) {
+	if proc.OlderThan(version, minVersion) {
 		return path, version, agent.Errorf(agent.CodeProviderUnavailable,
 			"Codex %s is too old, %s or newer is needed: npm install -g @openai/codex", version, minVersion)
 	}
@@ -132,33 +132,5 @@ func (a *Adapter) connect(_ context.Context, p provider.OpenParams) (Transport, 
 	if err != nil {
 		return nil, agent.Errorf(agent.CodeProviderUnavailable, "Codex could not be started: %v", err)
 	}
-	return &processLink{Process: process}, nil
-}
-
-// processLink is a Transport over a process.
-type processLink struct{ *proc.Process }
-
-func (l *processLink) Read(b []byte) (int, error)  { return l.Stdout().Read(b) }
-func (l *processLink) Write(b []byte) (int, error) { return l.Stdin().Write(b) }
-
-// SetWriteDeadline bounds a write to a process that has stopped reading.
-func (l *processLink) SetWriteDeadline(t time.Time) error { return l.Stdin().SetWriteDeadline(t) }
-
-// Close walks the stop ladder: end of input, TERM, KILL.
-func (l *processLink) Close(ctx context.Context) error {
-	_, err := l.Stop(ctx)
-	return err
-}
-
-// Explain says how the process ended and what it complained of last.
-func (l *processLink) Explain() string {
-	exit := l.Exit()
-	if errors.Is(exit.Err, proc.ErrRunning) {
-		return ""
-	}
-	lines := strings.Split(strings.TrimSpace(l.StderrTail()), "\n")
-	if last := lines[len(lines)-1]; last != "" {
-		return exit.String() + ": " + bounded(last, 300)
-	}
-	return exit.String()
+	return proc.Link{Process: process}, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/show"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -76,7 +77,7 @@ func (r *runtime) sawShell(t *thread, u *turn, s shell) {
 	id := agent.ProcessID(s.ItemID)
 	t.shells[id] = running{s.ProcessID, u.id}
 	r.apply(agent.ProcessSeen{Process: agent.Process{
-		ID: id, SessionID: t.session, TurnID: u.id, CallID: agent.CallID(s.ItemID), Command: boundedInput(s.Command), Cwd: s.Cwd,
+		ID: id, SessionID: t.session, TurnID: u.id, CallID: agent.CallID(s.ItemID), Command: show.Input(s.Command), Cwd: s.Cwd,
 		Status: agent.ProcessRunning, Stoppable: true,
 	}})
 }

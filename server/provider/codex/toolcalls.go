@@ -1,8 +1,7 @@
 package codex
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/show"
 )
 
 // collabCall handles a tool call of the first multi-agent version. Only a spawn that
@@ -17,8 +17,8 @@ import (
 func (r *runtime) collabCall(t *thread, u *turn, it *threadItem, done bool) {
 	i := u.entry(it.ID, agent.RoleTool, agent.MessageToolCall)
 	m := agent.Message{
-		Name: it.Tool, Title: collabTitle(it), Input: boundedInput(it.Prompt),
-		Output: boundedOutput(stateText(it.AgentsStates)), Status: callStatus(it.Status, done),
+		Name: it.Tool, Title: collabTitle(it), Input: show.Input(it.Prompt),
+		Output: show.Output(stateText(it.AgentsStates)), Status: callStatus(it.Status, done),
 	}
 	if it.Tool != toolSpawnAgent {
 		if it.Tool == toolSendInput && done && it.Status == statusCompleted && !i.ended {
@@ -90,10 +90,10 @@ func (r *runtime) toolCall(t *thread, u *turn, it *threadItem, done bool) {
 	switch it.Type {
 	case itemCommand:
 		i.command = true
-		m.Title, m.Input = bounded(plainCommand(it), titleLength), boundedInput(it.Command)
+		m.Title, m.Input = show.Bounded(plainCommand(it), show.TitleLength), show.Input(it.Command)
 		if it.AggregatedOutput != "" {
-			i.output = tail{}
-			i.output.add(it.AggregatedOutput)
+			i.output = show.Tail{}
+			i.output.Add(it.AggregatedOutput)
 		}
 		m.Output = i.output.String()
 		if it.ExitCode != nil && *it.ExitCode != 0 {
@@ -101,19 +101,19 @@ func (r *runtime) toolCall(t *thread, u *turn, it *threadItem, done bool) {
 		}
 	case itemFileChange:
 		i.diff = unified(it.Changes)
-		m.Title, m.Input = changeTitle(it.Changes), boundedInput(i.diff)
+		m.Title, m.Input = changeTitle(it.Changes), show.Input(i.diff)
 	case itemMCP:
 		m.Name, m.Title = it.Server+"/"+it.Tool, it.Tool
-		m.Input = boundedInput(compact(it.Arguments))
-		m.Output = boundedOutput(compact(it.Error) + compact(it.Result))
+		m.Input = show.Input(show.JSON(it.Arguments))
+		m.Output = show.Output(show.JSON(it.Error) + show.JSON(it.Result))
 	case itemWebSearch:
-		m.Title, m.Input = bounded("Search: "+it.Query, titleLength), boundedInput(it.Query)
+		m.Title, m.Input = show.Bounded("Search: "+it.Query, show.TitleLength), show.Input(it.Query)
 	default:
 		if it.Tool != "" {
 			m.Name = it.Tool
 		}
-		m.Title, m.Input = m.Name, boundedInput(compact(it.Arguments))
-		m.Output = boundedOutput(it.Text + compact(it.Result) + compact(it.Error))
+		m.Title, m.Input = m.Name, show.Input(show.JSON(it.Arguments))
+		m.Output = show.Output(it.Text + show.JSON(it.Result) + show.JSON(it.Error))
 	}
 	r.putCall(t, u, i, m)
 	if done {
@@ -149,8 +149,8 @@ func (r *runtime) commandOutput(t *thread, u *turn, id, delta string) {
 		r.diagnose(provider.Late, "item/commandExecution/outputDelta", t.id)
 		return
 	}
-	i.output.add(delta)
-	now, size := r.clock.Now(), i.output.size()
+	i.output.Add(delta)
+	now, size := r.clock.Now(), i.output.Size()
 	if i.ended || now.Sub(i.shownAt) < outputEvery || size < 2*i.shown {
 		return // its end, or a later piece, shows it
 	}
@@ -171,25 +171,17 @@ func callStatus(status string, done bool) agent.MessageStatus {
 	return agent.MessageStreaming
 }
 
-const titleLength = 120
-
-// titleOf is the first line of a prompt.
-func titleOf(prompt string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
-	return bounded(strings.TrimSpace(line), titleLength)
-}
-
 func collabTitle(it *threadItem) string {
 	switch it.Tool {
 	case toolSpawnAgent:
-		return bounded("Start agent: "+titleOf(it.Prompt), titleLength)
+		return show.Bounded("Start agent: "+show.Title(it.Prompt), show.TitleLength)
 	case "wait":
 		if n := len(it.ReceiverThreadIDs); n > 1 {
 			return fmt.Sprintf("Wait for %d agents", n)
 		}
 		return "Wait for an agent"
 	case toolSendInput:
-		return bounded("Message to an agent: "+titleOf(it.Prompt), titleLength)
+		return show.Bounded("Message to an agent: "+show.Title(it.Prompt), show.TitleLength)
 	case "closeAgent":
 		return "Close an agent"
 	case "resumeAgent":
@@ -248,7 +240,7 @@ func plainCommand(it *threadItem) string {
 
 func changeTitle(changes []fileChange) string {
 	if len(changes) == 1 {
-		return bounded("Edit "+path.Base(changes[0].Path), titleLength)
+		return show.Bounded("Edit "+path.Base(changes[0].Path), show.TitleLength)
 	}
 	return fmt.Sprintf("Edit %d files", len(changes))
 }
@@ -258,44 +250,14 @@ func changeTitle(changes []fileChange) string {
 func unified(changes []fileChange) string {
 	var b strings.Builder
 	for _, c := range changes {
-		from, to := "a"+slashed(c.Path), "b"+slashed(c.Path)
 		switch c.Kind.Type {
 		case "add":
-			fmt.Fprintf(&b, "--- /dev/null\n+++ %s\n%s", to, prefixed("+", c.Diff))
+			b.WriteString(show.NewFile(c.Path, c.Diff))
 		case "delete":
-			fmt.Fprintf(&b, "--- %s\n+++ /dev/null\n%s", from, prefixed("-", c.Diff))
+			b.WriteString(show.DeletedFile(c.Path, c.Diff))
 		default:
-			if c.Kind.MovePath != "" {
-				to = "b" + slashed(c.Kind.MovePath)
-			}
-			fmt.Fprintf(&b, "--- %s\n+++ %s\n%s", from, to, c.Diff)
+			b.WriteString(show.ChangedFile(c.Path, cmp.Or(c.Kind.MovePath, c.Path), c.Diff))
 		}
-		if s := b.String(); !strings.HasSuffix(s, "\n") {
-			b.WriteByte('\n')
-		}
-	}
-	return b.String()
-}
-
-func slashed(p string) string { return "/" + strings.TrimPrefix(p, "/") }
-
-func prefixed(mark, text string) string {
-	text = strings.TrimSuffix(text, "\n")
-	return mark + strings.ReplaceAll(text, "\n", "\n"+mark) + "\n"
-}
-
-// compact is JSON on one line; null is nothing, a string is its text.
-func compact(raw json.RawMessage) string {
-	if len(raw) == 0 || string(raw) == "null" {
-		return ""
-	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return string(raw)
 	}
 	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/show"
 )
 
 // turn is one app-server turn: a provider turn of the root thread (id is then the
@@ -202,7 +203,7 @@ func (r *runtime) outcomeOf(u *turn, info *turnInfo) (agent.Outcome, *agent.Erro
 		}
 		return agent.OutcomeFailed, reason.asError()
 	}
-	r.diagnose(provider.Malformed, "turn/completed", "unknown status "+bounded(info.Status, 40))
+	r.diagnose(provider.Malformed, "turn/completed", "unknown status "+show.Bounded(info.Status, 40))
 	return agent.OutcomeInterrupted, agent.Errorf(agent.CodeProviderRefused, "Codex ended the turn with an unknown status")
 }
 

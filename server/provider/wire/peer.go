@@ -101,7 +101,7 @@ func NewPeer(r io.Reader, w io.Writer, opts Options) *Peer {
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 	}
-	p.out.hook = func(line []byte) { p.recordLine(Out, line) }
+	p.out.Tap(func(line []byte) { p.recordLine(Out, line) })
 	return p
 }
 

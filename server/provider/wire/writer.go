@@ -95,3 +95,7 @@ func (w *Writer) put(line []byte) error {
 	}
 	return w.err
 }
+
+// Tap shows every line to f before it is written, without its line end and in the order of
+// the wire. f may neither keep the line nor use the writer. Call it before the first Write.
+func (w *Writer) Tap(f func(line []byte)) { w.hook = f }
