@@ -14,13 +14,13 @@ type Dialect interface {
 	// Base is the part of the base URL that follows the server's address.
 	Base() string
 	// Read understands a request; an error fails the test.
-	Read(h http.Header, body []byte) (Ask, error)
+	Read(h http.Header, body []byte) (Asked, error)
 	// Stream begins to answer. n counts all requests to this model, from 1.
-	Stream(t testing.TB, w http.ResponseWriter, ask Ask, n int) Stream
+	Stream(t testing.TB, w http.ResponseWriter, ask Asked, n int) Stream
 }
 
-// Ask is what a dialect understood of a request.
-type Ask struct {
+// Asked is what a dialect understood of a request.
+type Asked struct {
 	Thread string        // of the agent that asks, as the program names it; may be empty for the root
 	Name   func() string // names the agent of a thread that asks for the first time
 	// Output is what the tool call with this id returned, nil when the request has none.

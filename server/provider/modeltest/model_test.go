@@ -21,12 +21,12 @@ type plain struct{}
 func (plain) Route() string { return "POST /ask" }
 func (plain) Base() string  { return "/base" }
 
-func (plain) Read(_ http.Header, body []byte) (Ask, error) {
+func (plain) Read(_ http.Header, body []byte) (Asked, error) {
 	thread, _, ok := strings.Cut(string(body), " ")
 	if !ok {
-		return Ask{}, errors.New("no thread")
+		return Asked{}, errors.New("no thread")
 	}
-	return Ask{
+	return Asked{
 		Thread: thread,
 		Name:   func() string { return Marks(body)[0] },
 		Output: func(call string) []byte {
@@ -35,7 +35,7 @@ func (plain) Read(_ http.Header, body []byte) (Ask, error) {
 	}, nil
 }
 
-func (plain) Stream(_ testing.TB, w http.ResponseWriter, _ Ask, _ int) Stream { return lines{w} }
+func (plain) Stream(_ testing.TB, w http.ResponseWriter, _ Asked, _ int) Stream { return lines{w} }
 
 type lines struct{ w http.ResponseWriter }
 

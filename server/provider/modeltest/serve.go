@@ -23,13 +23,13 @@ type playing struct {
 	Stream
 	model *Model
 	ctx   context.Context //nolint:containedctx // the life of one request
-	ask   Ask
+	ask   Asked
 }
 
 // serve answers one request to the model.
 func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	raw, err := readBody(r)
-	var ask Ask
+	var ask Asked
 	if err == nil {
 		ask, err = m.dialect.Read(r.Header, raw)
 	}

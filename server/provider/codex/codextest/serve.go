@@ -38,19 +38,19 @@ type inputItem struct {
 	Output json.RawMessage `json:"output"`
 }
 
-func (responses) Read(h http.Header, raw []byte) (modeltest.Ask, error) {
+func (responses) Read(h http.Header, raw []byte) (modeltest.Asked, error) {
 	var body request
 	if err := json.Unmarshal(raw, &body); err != nil {
-		return modeltest.Ask{}, err
+		return modeltest.Asked{}, err
 	}
-	return modeltest.Ask{
+	return modeltest.Asked{
 		Thread: cmp.Or(h.Get("thread-id"), body.CacheKey), // not session-id: a child's is its root's
 		Name:   func() string { return agentName(h, body.Input) },
 		Output: func(callID string) []byte { return output(body.Input, callID) },
 	}, nil
 }
 
-func (responses) Stream(t testing.TB, w http.ResponseWriter, _ modeltest.Ask, n int) modeltest.Stream {
+func (responses) Stream(t testing.TB, w http.ResponseWriter, _ modeltest.Asked, n int) modeltest.Stream {
 	return &stream{Events: modeltest.Events{T: t, W: w}, id: fmt.Sprintf("resp_%d", n)}
 }
 
