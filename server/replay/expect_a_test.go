@@ -172,6 +172,7 @@ var expectedAtoH = map[string][]string{
 		`said "Use one sub-agent" completed`,
 		"cancel succeeded: a canceled",
 		"cancel succeeded: root canceled",
+		"process bg of a ended",
 	},
 	// The child's stop is confirmed before the root's interrupt is answered.
 	"g3-v1-late-output": {

@@ -19,7 +19,7 @@ func told(end *End) []string {
 	for _, s := range end.Sessions {
 		name[s.ID] = "root"
 		if !s.IsRoot() {
-			name[s.ID] = strings.TrimPrefix(string(s.ParentToolCallID), "call_spawn_")
+			name[s.ID] = short(s.ParentToolCallID)
 		}
 	}
 	var out []string
@@ -42,14 +42,11 @@ func told(end *End) []string {
 		}
 	}
 	for _, i := range end.Interactions {
-		answer := "nothing"
-		if i.Response != nil {
-			answer = i.Response.OptionID
-			for _, id := range slices.Sorted(maps.Keys(i.Response.Answers)) {
-				answer += id + "=" + i.Response.Answers[id]
-			}
+		line := fmt.Sprintf("%s asked %s: %s, %s", name[i.SessionID], i.Kind, toldAnswer(end.Sessions[0].Provider, i), i.Status)
+		if i.Owner == agent.OwnerUnknown {
+			line += ", owner unknown"
 		}
-		out = append(out, fmt.Sprintf("%s asked %s: %s, %s", name[i.SessionID], i.Kind, answer, i.Status))
+		out = append(out, line)
 	}
 	for _, o := range end.Operations {
 		if o.Kind == agent.OperationAnswer {
@@ -65,7 +62,42 @@ func told(end *End) []string {
 		}
 		out = append(out, line)
 	}
+	for _, p := range end.Processes {
+		out = append(out, fmt.Sprintf("process %s of %s %s", short(p.CallID), name[p.SessionID], p.Status))
+	}
 	return out
+}
+
+// short is the mock model's own name for what a call began.
+func short(call agent.CallID) string {
+	text := string(call)
+	for _, prefix := range []string{"call_spawn_", "call_", "toolu_root_", "toolu_"} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok {
+			return rest
+		}
+	}
+	return text
+}
+
+// toldAnswer is what a person answered: Codex names its options itself, those of Claude
+// are named by what they do.
+func toldAnswer(provider string, i agent.Interaction) string {
+	if i.Response == nil {
+		return "nothing"
+	}
+	var answers []string
+	for _, id := range slices.Sorted(maps.Keys(i.Response.Answers)) {
+		if provider == "codex" {
+			answers = append(answers, id+"="+i.Response.Answers[id])
+		} else {
+			answers = append(answers, i.Response.Answers[id])
+		}
+	}
+	option := i.Response.OptionID
+	if at := slices.IndexFunc(i.Options, func(o agent.Option) bool { return o.ID == option }); at >= 0 && provider != "codex" {
+		option = i.Options[at].Role
+	}
+	return strings.TrimSpace(option + i.Response.Action + " " + strings.Join(answers, " "))
 }
 
 func toldTurn(t agent.Turn) string {
@@ -80,33 +112,25 @@ func toldTurn(t agent.Turn) string {
 	return text
 }
 
-// expected is what a recording must come to. Every one has an entry.
-func expected(name string) ([]string, bool) {
-	want, ok := expectedAtoH[name]
-	if !ok {
-		want, ok = expectedItoZ[name]
-	}
-	return want, ok
-}
-
 func TestExpectedEnds(t *testing.T) {
-	names := recordings(t)
-	for _, name := range names {
-		t.Run(name, func(t *testing.T) {
-			want, ok := expected(name)
-			if !ok {
-				t.Fatal("nobody has worked out what it must come to")
+	eachRecording(t, func(t *testing.T, s suite, name string) {
+		for _, table := range s.expected {
+			if want, ok := table[name]; ok {
+				if diff := cmp.Diff(want, told(s.replay(t, name)), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("another end (-want +got):\n%s", diff)
+				}
+				return
 			}
-			got := told(replay(t, name))
-			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("another end (-want +got):\n%s", diff)
-			}
-		})
-	}
-	for _, table := range []map[string][]string{expectedAtoH, expectedItoZ} {
-		for name := range table {
-			if !slices.Contains(names, name) {
-				t.Errorf("there is no recording %s", name)
+		}
+		t.Fatal("nobody has worked out what it must come to")
+	})
+	for _, s := range []suite{codexSuite, claudeSuite} {
+		names := s.recordings(t)
+		for _, table := range s.expected {
+			for name := range table {
+				if !slices.Contains(names, name) {
+					t.Errorf("there is no recording %s", name)
+				}
 			}
 		}
 	}

@@ -56,7 +56,7 @@ func TestEndsAgreeWithTheFacts(t *testing.T) {
 	if err := json.Unmarshal(raw, &all); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range recordings(t) {
+	for _, name := range codexSuite.recordings(t) {
 		f, known := all[name]
 		if _, differs := otherwise[name]; differs {
 			continue
@@ -65,7 +65,7 @@ func TestEndsAgreeWithTheFacts(t *testing.T) {
 			if !known {
 				t.Fatal("no facts are kept of it")
 			}
-			f.check(t, replay(t, name))
+			f.check(t, codexSuite.replay(t, name))
 		})
 	}
 }

@@ -66,7 +66,7 @@ type wireMsg struct {
 // root turn that the server began by itself: what caused it came before.
 func recordedOrder(t *testing.T, name string) (lines []wireLine, children bool) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(recorded, name+".jsonl"))
+	raw, err := os.ReadFile(filepath.Join(codexSuite.dir(), name+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,14 +245,14 @@ func endState(end *End) map[string]any {
 
 // Every recording with children comes to the same end in whatever order its threads speak.
 func TestOrderOfARecordingDoesNotMatter(t *testing.T) {
-	for _, name := range recordings(t) {
+	for _, name := range codexSuite.recordings(t) {
 		lines, children := recordedOrder(t, name)
 		if !children {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := endState(replay(t, name))
+			want := endState(codexSuite.replay(t, name))
 			for seed := range *orders {
 				text := reordered(lines, rand.New(rand.NewPCG(uint64(seed), 1)))
 				end, err := Run(context.Background(), "codex", bytes.NewReader(text))

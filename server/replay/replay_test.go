@@ -19,14 +19,38 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-const recorded = "../provider/codex/testdata"
+// suite is the recordings of one provider and what this package keeps about them.
+type suite struct {
+	provider string
+	kept     string // facts.json and golden/
+	expected []map[string][]string
+}
+
+var codexSuite = suite{"codex", "testdata", []map[string][]string{expectedAtoH, expectedItoZ}}
+
+var claudeSuite = suite{
+	"claude", filepath.Join("testdata", "claude"), []map[string][]string{claudeAtoF, claudeGtoI, claudeJtoR},
+}
+
+// eachRecording runs f for every recording of every provider.
+func eachRecording(t *testing.T, f func(t *testing.T, s suite, name string)) {
+	t.Helper()
+	for _, s := range []suite{codexSuite, claudeSuite} {
+		for _, name := range s.recordings(t) {
+			t.Run(s.provider+"/"+name, func(t *testing.T) { f(t, s, name) })
+		}
+	}
+}
+
+// dir is where the adapter's tests keep the recordings.
+func (s suite) dir() string { return filepath.Join("..", "provider", s.provider, "testdata") }
 
 // recordings are the names of all recordings that the adapter's tests keep.
-func recordings(t *testing.T) []string {
+func (s suite) recordings(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(recorded, "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(s.dir(), "*.jsonl"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no recordings in %s: %v", recorded, err)
+		t.Fatalf("no recordings in %s: %v", s.dir(), err)
 	}
 	names := make([]string, len(files))
 	for i, f := range files {
@@ -37,11 +61,11 @@ func recordings(t *testing.T) []string {
 
 // ends are the recordings that were replayed already: one replay serves every test that
 // looks at its end.
-var ends sync.Map // name → func() (*End, error)
+var ends sync.Map // provider/name → func() (*End, error)
 
-func replay(t *testing.T, name string) *End {
+func (s suite) replay(t *testing.T, name string) *End {
 	t.Helper()
-	once, _ := ends.LoadOrStore(name, sync.OnceValues(func() (*End, error) { return replayAnew(name) }))
+	once, _ := ends.LoadOrStore(s.provider+"/"+name, sync.OnceValues(func() (*End, error) { return s.replayAnew(name) }))
 	end, err := once.(func() (*End, error))()
 	if err != nil {
 		t.Fatal(err)
@@ -52,13 +76,13 @@ func replay(t *testing.T, name string) *End {
 	return end
 }
 
-func replayAnew(name string) (*End, error) {
-	f, err := os.Open(filepath.Join(recorded, name+".jsonl"))
+func (s suite) replayAnew(name string) (*End, error) {
+	f, err := os.Open(filepath.Join(s.dir(), name+".jsonl"))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return Run(context.Background(), "codex", f)
+	return Run(context.Background(), s.provider, f)
 }
 
 func encode(t *testing.T, end *End) []byte {
@@ -75,37 +99,41 @@ func encode(t *testing.T, end *End) []byte {
 
 // The whole end of each recording, to the last field: whatever changes it is seen.
 func TestGoldenEnds(t *testing.T) {
-	for _, name := range recordings(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := encode(t, replay(t, name))
-			path := filepath.Join("testdata", "golden", name+".json")
-			if *update {
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
+	eachRecording(t, func(t *testing.T, s suite, name string) {
+		t.Parallel()
+		got := encode(t, s.replay(t, name))
+		path := filepath.Join(s.kept, "golden", name+".json")
+		if *update {
+			if err := os.WriteFile(path, got, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("another end (-golden +got; -update accepts it):\n%s", diff)
-			}
-		})
-	}
+			return
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("another end (-golden +got; -update accepts it):\n%s", diff)
+		}
+	})
 }
 
-// The same recording gives the same end, byte for byte, twenty times: two of those with
-// the most going on at once.
+// The same recording gives the same end, byte for byte, twenty times: two of each
+// provider with the most going on at once.
 func TestReplayIsDeterministic(t *testing.T) {
-	for _, name := range []string{"g-v1-interrupt", "f5-v1-two-children-approvals"} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct {
+		suite
+		name string
+	}{
+		{codexSuite, "g-v1-interrupt"}, {codexSuite, "f5-v1-two-children-approvals"},
+		{claudeSuite, "g_interrupt_root_active_background_child_affordance"}, {claudeSuite, "f_two_children_ask_concurrently"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			first := encode(t, replay(t, name))
+			first := encode(t, c.replay(t, c.name))
 			for range 19 {
-				end, err := replayAnew(name)
+				end, err := c.replayAnew(c.name)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -119,7 +147,7 @@ func TestReplayIsDeterministic(t *testing.T) {
 
 func TestWhatCannotBeReplayed(t *testing.T) {
 	for _, c := range []struct{ provider, recording, says string }{
-		{"nobody", "{}", "there are: codex"},
+		{"nobody", "{}", "there are: claude, codex"},
 		{"codex", "", "empty"},
 		{"codex", "{\"t\":1,\"dir\":\"in\",\"msg\":{}}\nnot a line\n", "line 2"},
 	} {

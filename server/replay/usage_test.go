@@ -9,23 +9,21 @@ import (
 // What a tree has used adds up: a session's usage is that of its turns, and a root's with
 // its children is that of all (B180: only the main agent was counted).
 func TestUsageOfATreeAddsUp(t *testing.T) {
-	for _, name := range recordings(t) {
-		t.Run(name, func(t *testing.T) {
-			end := replay(t, name)
-			own := map[agent.SessionID]agent.Usage{}
-			var all agent.Usage
-			for _, u := range end.Turns {
-				own[u.SessionID] = own[u.SessionID].Add(u.Usage)
-				all = all.Add(u.Usage)
+	eachRecording(t, func(t *testing.T, s suite, name string) {
+		end := s.replay(t, name)
+		own := map[agent.SessionID]agent.Usage{}
+		var all agent.Usage
+		for _, u := range end.Turns {
+			own[u.SessionID] = own[u.SessionID].Add(u.Usage)
+			all = all.Add(u.Usage)
+		}
+		for _, s := range end.Sessions {
+			if s.Usage != own[s.ID] {
+				t.Errorf("session %s used %+v, its turns %+v", s.ID, s.Usage, own[s.ID])
 			}
-			for _, s := range end.Sessions {
-				if s.Usage != own[s.ID] {
-					t.Errorf("session %s used %+v, its turns %+v", s.ID, s.Usage, own[s.ID])
-				}
-				if s.IsRoot() && s.UsageWithChildren != all {
-					t.Errorf("the tree used %+v, its turns %+v", s.UsageWithChildren, all)
-				}
+			if s.IsRoot() && s.UsageWithChildren != all {
+				t.Errorf("the tree used %+v, its turns %+v", s.UsageWithChildren, all)
 			}
-		})
-	}
+		}
+	})
 }
