@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -10,10 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
@@ -137,9 +139,12 @@ func recordedOrder(t *testing.T, name string) (lines []wireLine, children bool) 
 	return lines, children
 }
 
+// picker picks one of n things. The first is always the one that the recording has next.
+type picker func(n int) int
+
 // reordered draws another order that the wire allows, with lines said twice here and
 // there. The moments stay: line n of the new order comes when line n of the old one did.
-func reordered(lines []wireLine, r *rand.Rand) []byte {
+func reordered(lines []wireLine, pick picker) []byte {
 	var order []int
 	done := make([]bool, len(lines))
 	for from := 0; from < len(lines); {
@@ -153,7 +158,7 @@ func reordered(lines []wireLine, r *rand.Rand) []byte {
 			to++
 		}
 		for left := to - from; left > 0; left-- {
-			at := draw(lines, done, from, to, r)
+			at := draw(lines, done, from, to, pick)
 			order, done[at] = append(order, at), true
 		}
 		from = to
@@ -168,7 +173,7 @@ func reordered(lines []wireLine, r *rand.Rand) []byte {
 		}
 		text, _ := json.Marshal(l)
 		times := 1
-		if lines[at].again && r.IntN(8) == 0 {
+		if lines[at].again && pick(8) == 7 {
 			times = 2
 		}
 		for range times {
@@ -180,7 +185,7 @@ func reordered(lines []wireLine, r *rand.Rand) []byte {
 }
 
 // draw picks the next line of a stretch: the first that is left of a thread, and may come.
-func draw(lines []wireLine, done []bool, from, to int, r *rand.Rand) int {
+func draw(lines []wireLine, done []bool, from, to int, pick picker) int {
 	var may []int
 	seen := map[string]bool{}
 	for at := from; at < to; at++ {
@@ -192,7 +197,7 @@ func draw(lines []wireLine, done []bool, from, to int, r *rand.Rand) int {
 			may = append(may, at)
 		}
 	}
-	return may[r.IntN(len(may))] // the earliest line that is left always may
+	return may[pick(len(may))] // the earliest line that is left always may
 }
 
 // endState is what must not depend on the order: no ids, numbers or times of ours, and
@@ -200,12 +205,14 @@ func draw(lines []wireLine, done []bool, from, to int, r *rand.Rand) int {
 func endState(end *End) map[string]any {
 	name, turn := map[agent.SessionID]string{}, map[agent.TurnID]string{}
 	for _, s := range end.Sessions {
-		name[s.ID] = s.Handles.ThreadID
+		name[s.ID] = cmp.Or(s.Handles.ThreadID, string(s.ParentToolCallID), "root")
 	}
+	roots := 0
 	for _, u := range end.Turns {
 		native := u.NativeID
 		if u.ProviderTurn != nil {
-			native = u.ProviderTurn.NativeID
+			roots++ // Claude does not name its turns
+			native = cmp.Or(u.ProviderTurn.NativeID, strconv.Itoa(roots))
 		}
 		turn[u.ID] = name[u.SessionID] + "/" + native
 	}
@@ -233,6 +240,9 @@ func endState(end *End) map[string]any {
 			s.Usage, s.UsageWithChildren, turns, words, asks,
 		}
 	}
+	for n, p := range end.Processes {
+		out[fmt.Sprintf("process %d", n)] = []any{p.ID, name[p.SessionID], turn[p.TurnID], p.CallID, p.Command, p.Status, p.Stoppable}
+	}
 	for n, o := range end.Operations {
 		var targets []string
 		for _, x := range o.Targets {
@@ -254,12 +264,12 @@ func TestOrderOfARecordingDoesNotMatter(t *testing.T) {
 			t.Parallel()
 			want := endState(codexSuite.replay(t, name))
 			for seed := range *orders {
-				text := reordered(lines, rand.New(rand.NewPCG(uint64(seed), 1)))
+				text := reordered(lines, rand.New(rand.NewPCG(uint64(seed), 1)).IntN)
 				end, err := Run(context.Background(), "codex", bytes.NewReader(text))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(want, endState(end)); diff != "" {
+				if diff := gocmp.Diff(want, endState(end)); diff != "" {
 					t.Fatalf("order %d comes to another end (-recorded +this):\n%s", seed, diff)
 				}
 			}
