@@ -197,8 +197,7 @@ type responseBody struct {
 	Response  json.RawMessage `json:"response"`
 	Error     string          `json:"error"`
 	ErrorCode string          `json:"error_code"`
-	// Of the answer to initialize: requests that are still open.
-	Pending []requestFrame `json:"pending_permission_requests"`
+	Pending   []requestFrame  `json:"pending_permission_requests"`
 }
 
 // withdrawFrame takes a request back. It has no answer.
