@@ -52,7 +52,9 @@ func newWindow(t *testing.T) window {
 }
 
 // says is a line of the recorded continuation.
-func (w window) says(after time.Duration, kind string) moment { return moment{after, "in", w.line[kind]} }
+func (w window) says(after time.Duration, kind string) moment {
+	return moment{after, "in", w.line[kind]}
+}
 
 // turn is the whole of it, its first word some time after its beginning.
 func (w window) turn(begins, speaks time.Duration) []moment {
