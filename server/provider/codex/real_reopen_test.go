@@ -17,18 +17,18 @@ import (
 func TestRealConversationThatIsNotKeptOpensAgain(t *testing.T) {
 	r := startReal(t, Script{"root": {{Say("First.")}, {Say("Second.")}}}, Options{})
 	first := r.View().Root().ProviderSessionID
-	killServer(t, r.place.Home)
-	<-r.rt.Done()
+	killServer(t, r.Place.Home)
+	<-r.Runtime.Done()
 	for range 2 {
-		r.close()
+		r.Close()
 		r.Reopened()
-		r.open()
+		r.Open()
 	}
 	if again := r.View().Root().ProviderSessionID; again == "" || again == first {
 		t.Errorf("it is conversation %q, was %q", again, first)
 	}
-	r.say("Say hello")
-	v := r.wantRoot(agent.OutcomeCompleted)
+	r.Say("Say hello")
+	v := r.WantRoot(agent.OutcomeCompleted)
 	kept := v.Root().ProviderSessionID
 	for _, m := range v.Messages {
 		if m.Kind == agent.MessageNotice {
@@ -36,14 +36,14 @@ func TestRealConversationThatIsNotKeptOpensAgain(t *testing.T) {
 		}
 	}
 
-	r.close()
+	r.Close()
 	r.Reopened()
-	r.open()
+	r.Open()
 	if got := r.View().Root().ProviderSessionID; got != kept {
 		t.Errorf("a conversation that is kept became %q, was %q", got, kept)
 	}
-	r.close()
-	rollouts, err := filepath.Glob(filepath.Join(r.place.Home, ".codex", "sessions", "*", "*", "*", "*"+kept+"*"))
+	r.Close()
+	rollouts, err := filepath.Glob(filepath.Join(r.Place.Home, ".codex", "sessions", "*", "*", "*", "*"+kept+"*"))
 	if err != nil || len(rollouts) != 1 {
 		t.Fatalf("rollouts of %s: %v, %v", kept, rollouts, err)
 	}
@@ -51,7 +51,7 @@ func TestRealConversationThatIsNotKeptOpensAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Reopened()
-	r.open()
+	r.Open()
 	notices := 0
 	for _, m := range r.View().Messages {
 		if m.Kind == agent.MessageNotice {
@@ -61,6 +61,6 @@ func TestRealConversationThatIsNotKeptOpensAgain(t *testing.T) {
 	if got := r.View().Root().ProviderSessionID; got == kept || notices != 1 {
 		t.Errorf("it is conversation %q with %d notices", got, notices)
 	}
-	r.say("And again")
-	r.wantRoot(agent.OutcomeCompleted)
+	r.Say("And again")
+	r.WantRoot(agent.OutcomeCompleted)
 }

@@ -123,14 +123,14 @@ func (p *tap) ask(ctx context.Context, method, params string, result any) {
 
 // running are the loaded threads that have a turn which runs.
 func (r *real) running() (active []string, loaded int) {
-	r.t.Helper()
+	r.T.Helper()
 	var list struct{ Data []string }
-	r.tap.ask(r.ctx, "thread/loaded/list", `{}`, &list)
+	r.tap.ask(r.Ctx, "thread/loaded/list", `{}`, &list)
 	for _, id := range list.Data {
 		var read struct {
 			Thread struct{ Status struct{ Type string } }
 		}
-		r.tap.ask(r.ctx, "thread/read", fmt.Sprintf(`{"threadId":%q}`, id), &read)
+		r.tap.ask(r.Ctx, "thread/read", fmt.Sprintf(`{"threadId":%q}`, id), &read)
 		if read.Thread.Status.Type == "active" {
 			active = append(active, id)
 		}
@@ -140,14 +140,14 @@ func (r *real) running() (active []string, loaded int) {
 
 // stops waits until no thread runs; each look is a round trip to the server.
 func (r *real) stops() int {
-	r.t.Helper()
+	r.tap.t.Helper()
 	for {
 		active, loaded := r.running()
 		if len(active) == 0 {
 			return loaded
 		}
-		if r.ctx.Err() != nil {
-			r.t.Fatalf("still running: %v", active)
+		if r.Ctx.Err() != nil {
+			r.tap.t.Fatalf("still running: %v", active)
 		}
 	}
 }
@@ -164,31 +164,31 @@ func TestRealSpawnRacesAnInterrupt(t *testing.T) {
 		}
 		r := startTapped(t, script, Options{V2: v == V2, MaxThreads: 200})
 		for round := range rounds {
-			before := len(r.model.Requests("root"))
-			in := r.say(fmt.Sprintf("Round %d", round))
-			r.must(r.model.WaitRequests(r.ctx, "root", before+1))
+			before := len(r.Model.Requests("root"))
+			in := r.Say(fmt.Sprintf("Round %d", round))
+			r.Must(r.Model.WaitRequests(r.Ctx, "root", before+1))
 			sessions, messages := len(r.View().Sessions), len(r.View().Messages)
 			select {
 			case <-r.tap.newest: // of the round before
 			default:
 			}
-			r.model.Open(fmt.Sprintf("g%d", before+1))
+			r.Model.Open(fmt.Sprintf("g%d", before+1))
 			switch round % 5 { // the moments at which a person may press Stop
 			case 1:
-				r.until("the spawn call is seen", func(v providertest.View) bool { return len(v.Messages) > messages })
+				r.Until("the spawn call is seen", func(v providertest.View) bool { return len(v.Messages) > messages })
 			case 2:
-				r.until("the child is seen", func(v providertest.View) bool { return len(v.Sessions) > sessions })
+				r.Until("the child is seen", func(v providertest.View) bool { return len(v.Sessions) > sessions })
 			case 3:
 				select { // the child is there; its edge may be on its way, or never come
 				case <-r.tap.newest:
-				case <-r.ctx.Done():
+				case <-r.Ctx.Done():
 					t.Fatal("no child")
 				}
 			case 4:
-				r.must(r.model.WaitRequests(r.ctx, fmt.Sprintf("c%d", before), 1))
+				r.Must(r.Model.WaitRequests(r.Ctx, fmt.Sprintf("c%d", before), 1))
 			}
-			r.cancel(in.Turn)
-			r.wantRoot(agent.OutcomeCanceled)
+			r.Cancel(in.Turn)
+			r.WantRoot(agent.OutcomeCanceled)
 			r.stops()
 		}
 		loaded := r.stops()
@@ -217,14 +217,14 @@ func TestRealInterruptBeforeTheTurnHasBegun(t *testing.T) {
 			}
 			r.tap.mu.Unlock()
 			begun := make(chan error, 1)
-			go func() { begun <- r.rt.Start(r.ctx, in) }()
+			go func() { begun <- r.Runtime.Start(r.Ctx, in) }()
 			if round%2 == 0 {
 				<-written
 			} else {
-				r.must(<-begun)
+				r.Must(<-begun)
 			}
-			r.cancel(in.Turn)
-			r.wantRoot(agent.OutcomeCanceled)
+			r.Cancel(in.Turn)
+			r.WantRoot(agent.OutcomeCanceled)
 			r.stops()
 		})
 	}
@@ -244,22 +244,22 @@ func TestRealGoal(t *testing.T) {
 	thread := r.View().Root().ProviderSessionID
 	goal := func(text string) {
 		var any struct{}
-		r.tap.ask(r.ctx, "thread/goal/set", fmt.Sprintf(`{"threadId":%q,"objective":%q,"status":"active"}`, thread, text), &any)
+		r.tap.ask(r.Ctx, "thread/goal/set", fmt.Sprintf(`{"threadId":%q,"objective":%q,"status":"active"}`, thread, text), &any)
 	}
 	goal("Write the report")
-	r.until("two turns of the server's own", func(v providertest.View) bool {
+	r.Until("two turns of the server's own", func(v providertest.View) bool {
 		return len(v.Turns) == 2 && v.Turns[0].Outcome == agent.OutcomeCompleted && v.Turns[1].Outcome == agent.OutcomeCompleted
 	})
 	goal("Write another one")
-	view := r.until("a third one", func(v providertest.View) bool { return len(v.Turns) == 3 })
+	view := r.Until("a third one", func(v providertest.View) bool { return len(v.Turns) == 3 })
 	for _, u := range view.Turns {
 		if u.Trigger != agent.TriggerProvider || u.SessionID != r.Root {
 			t.Errorf("turn %+v", u)
 		}
 	}
-	r.must(r.model.WaitRequests(r.ctx, "root", 4))
-	r.cancel(view.RootTurn().ID)
-	r.wantRoot(agent.OutcomeCanceled)
+	r.Must(r.Model.WaitRequests(r.Ctx, "root", 4))
+	r.Cancel(view.RootTurn().ID)
+	r.WantRoot(agent.OutcomeCanceled)
 	refused := r.Diagnosed(provider.Refused)
 	goal("And one more")
 	for r.Diagnosed(provider.Refused) == refused { // the server begins, and is refused
@@ -280,24 +280,24 @@ func TestRealProcesses(t *testing.T) {
 		{Shell("call_two", "sleep 78")},
 		{Gate("never"), Say("x")},
 	}}, Options{})
-	r.say("Start it")
-	r.wantRoot(agent.OutcomeCompleted)
-	r.until("the process is listed", func(v providertest.View) bool { return len(v.Processes) == 1 })
-	in := r.say("And another")
-	r.held("never")
-	r.cancel(in.Turn)
-	view := r.until("both are listed", func(v providertest.View) bool { return len(v.Processes) == 2 })
+	r.Say("Start it")
+	r.WantRoot(agent.OutcomeCompleted)
+	r.Until("the process is listed", func(v providertest.View) bool { return len(v.Processes) == 1 })
+	in := r.Say("And another")
+	r.Held("never")
+	r.Cancel(in.Turn)
+	view := r.Until("both are listed", func(v providertest.View) bool { return len(v.Processes) == 2 })
 	for n, command := range []string{"sleep 77", "sleep 78"} {
 		p := view.Processes[n]
 		if p.TurnID != view.Turns[n].ID || p.Status != agent.ProcessRunning || !strings.Contains(p.Command, command) || !p.Stoppable {
 			t.Errorf("process %+v", p)
 		}
 	}
-	r.must(r.rt.(provider.ProcessStopper).StopProcess(r.ctx, r.Root, "call_bg"))
+	r.Must(r.Runtime.(provider.ProcessStopper).StopProcess(r.Ctx, r.Root, "call_bg"))
 	if v := r.View(); v.Processes[0].Status != agent.ProcessEnded || v.Processes[1].Status != agent.ProcessRunning {
 		t.Errorf("processes %+v", v.Processes)
 	}
-	for _, p := range ProcessesOf(t, r.place.Home) {
+	for _, p := range ProcessesOf(t, r.Place.Home) {
 		if strings.Contains(p.Command, "sleep 77") && !strings.Contains(p.Command, "bash") {
 			t.Errorf("still there: %+v", p)
 		}

@@ -15,6 +15,7 @@ import (
 	. "github.com/turnkeeper/turnkeeper/server/provider/codex/codextest"
 	. "github.com/turnkeeper/turnkeeper/server/provider/modeltest"
 	"github.com/turnkeeper/turnkeeper/server/provider/providertest"
+	"github.com/turnkeeper/turnkeeper/server/provider/realtest"
 )
 
 // deep is a home in which agents may nest: version 2 offers that to models it knows.
@@ -32,25 +33,27 @@ func TestRealNestedChildren(t *testing.T) {
 			"a":    {{v.Spawn("call_spawn_g", "g", "task g")}, {Gate("a"), Say("Child done.")}},
 			"g":    {{Gate("g"), Say("Grandchild done.")}},
 		}, deep(v))
-		in := r.say("Use a nested sub-agent")
-		r.held("a", "g")
-		a, g := r.agentOf("a"), r.agentOf("g")
-		turn := turnOf(r.View(), a.ID)
+		in := r.Say("Use a nested sub-agent")
+		r.Held("a", "g")
+		a, g := r.Agent("a"), r.Agent("g")
+		turn := realtest.Turn(r.View(), a.ID)
 		if a.ParentSessionID != r.Root || g.ParentSessionID != a.ID || g.ParentTurnID != turn.ID || g.RootSessionID != r.Root || g.RootTurnID != in.Turn {
 			t.Errorf("a %+v, g %+v", a.Relation, g.Relation)
 		}
-		r.until("both have their nicknames", func(v providertest.View) bool {
+		r.Until("both have their nicknames", func(v providertest.View) bool {
 			return v.Sessions[1].AgentType != "" && v.Sessions[2].AgentType != ""
 		})
-		r.until("the root waits", func(v providertest.View) bool { return v.RootTurn().Phase == agent.PhaseWaiting })
-		r.model.Open("a") // the child ends before the grandchild
-		r.until("a ends", func(v providertest.View) bool { return settled(turnOf(v, a.ID), agent.OutcomeCompleted) })
+		r.Until("the root waits", func(v providertest.View) bool { return v.RootTurn().Phase == agent.PhaseWaiting })
+		r.Model.Open("a") // the child ends before the grandchild
+		r.Until("a ends", func(v providertest.View) bool {
+			return realtest.Settled(realtest.Turn(v, a.ID), agent.OutcomeCompleted)
+		})
 		if got := r.View().RootTurn(); got.Phase != agent.PhaseWaiting {
 			t.Errorf("the root is %s while its grandchild runs", got.Phase)
 		}
-		r.model.Open("g")
-		r.wantRoot(agent.OutcomeCompleted)
-		r.wantChild("g", agent.OutcomeCompleted)
+		r.Model.Open("g")
+		r.WantRoot(agent.OutcomeCompleted)
+		r.WantChild("g", agent.OutcomeCompleted)
 	})
 }
 
@@ -61,15 +64,15 @@ func TestRealCancelOfANestedTree(t *testing.T) {
 			"a":    {{v.Spawn("call_spawn_g", "g", "task g")}, {Gate("never"), Say("x")}},
 			"g":    {{Gate("never"), Say("x")}},
 		}, deep(v))
-		in := r.say("Use a nested sub-agent")
-		r.must(r.model.WaitRequests(r.ctx, "root", 2))
-		r.must(r.model.WaitRequests(r.ctx, "a", 2))
-		r.must(r.model.WaitRequests(r.ctx, "g", 1))
-		r.agentOf("g")
-		r.cancel(in.Turn)
-		r.wantRoot(agent.OutcomeCanceled)
-		r.wantChild("a", agent.OutcomeCanceled)
-		r.wantChild("g", agent.OutcomeCanceled)
+		in := r.Say("Use a nested sub-agent")
+		r.Must(r.Model.WaitRequests(r.Ctx, "root", 2))
+		r.Must(r.Model.WaitRequests(r.Ctx, "a", 2))
+		r.Must(r.Model.WaitRequests(r.Ctx, "g", 1))
+		r.Agent("g")
+		r.Cancel(in.Turn)
+		r.WantRoot(agent.OutcomeCanceled)
+		r.WantChild("a", agent.OutcomeCanceled)
+		r.WantChild("g", agent.OutcomeCanceled)
 		r.stops()
 	})
 }
@@ -82,11 +85,11 @@ func TestRealApprovalsPendingAtCancel(t *testing.T) {
 			"root": {{v.Spawn("call_a", "a", "task a")}, {AskShell("call_r", "touch r.txt", "May I?")}, {Say("x")}},
 			"a":    {{AskShell("call_x", "touch a.txt", "May I?")}, {Say("x")}},
 		}, Options{V2: v == V2, Approval: "on-request", Sandbox: "read-only"})
-		in := r.say("Use one sub-agent")
-		view := r.until("two questions", func(v providertest.View) bool { return len(v.Interactions) == 2 })
-		r.cancel(in.Turn)
-		r.wantRoot(agent.OutcomeCanceled)
-		r.wantChild("a", agent.OutcomeCanceled)
+		in := r.Say("Use one sub-agent")
+		view := r.Until("two questions", func(v providertest.View) bool { return len(v.Interactions) == 2 })
+		r.Cancel(in.Turn)
+		r.WantRoot(agent.OutcomeCanceled)
+		r.WantChild("a", agent.OutcomeCanceled)
 		for n, i := range r.View().Interactions {
 			if i.Status != agent.InteractionSuperseded {
 				t.Errorf("question of %s is %s", i.SessionID, i.Status)
@@ -97,7 +100,7 @@ func TestRealApprovalsPendingAtCancel(t *testing.T) {
 		}
 		r.stops()
 		for _, name := range []string{"r.txt", "a.txt"} {
-			if _, err := os.Stat(filepath.Join(r.place.Work, name)); err == nil {
+			if _, err := os.Stat(filepath.Join(r.Place.Work, name)); err == nil {
 				t.Errorf("%s was made without leave", name)
 			}
 		}
@@ -127,13 +130,13 @@ func TestRealChildFailures(t *testing.T) {
 					"root": {{v.Spawn("call_a", "a", "task a")}, {v.Wait("call_w", "call_a")}, {Say("The child failed; root done.")}},
 					"a":    {reply},
 				}, Options{V2: v == V2})
-				r.say("Use one sub-agent")
+				r.Say("Use one sub-agent")
 				r.begun("a")
-				r.model.Open("a")
-				r.wantRoot(agent.OutcomeCompleted)
-				r.wantChild("a", agent.OutcomeFailed)
-				a := r.agentOf("a")
-				if got := turnOf(r.View(), a.ID); got.Error == nil || got.Error.Code != agent.CodeProviderRefused || !strings.Contains(got.Error.Message, c.says) {
+				r.Model.Open("a")
+				r.WantRoot(agent.OutcomeCompleted)
+				r.WantChild("a", agent.OutcomeFailed)
+				a := r.Agent("a")
+				if got := realtest.Turn(r.View(), a.ID); got.Error == nil || got.Error.Code != agent.CodeProviderRefused || !strings.Contains(got.Error.Message, c.says) {
 					t.Errorf("error %+v", got.Error)
 				}
 			})
@@ -143,9 +146,9 @@ func TestRealChildFailures(t *testing.T) {
 
 // begun waits for an agent's first request and its session.
 func (r *real) begun(name string) {
-	r.t.Helper()
-	r.must(r.model.WaitRequests(r.ctx, name, 1))
-	r.agentOf(name)
+	r.T.Helper()
+	r.Must(r.Model.WaitRequests(r.Ctx, name, 1))
+	r.Agent(name)
 }
 
 // Killed while a child runs; after the resume the root agent gives that very child another
@@ -165,22 +168,22 @@ func TestRealKillAndReuseOfTheChild(t *testing.T) {
 			"root": append(root, Reply{v.Wait("call_w", "call_a")}, Reply{Say("Root done after the resume.")}),
 			"a":    {{Gate("never"), Say("x")}, {Say("Child done after the resume.")}},
 		}, Options{V2: v == V2})
-		r.say("Use one sub-agent")
+		r.Say("Use one sub-agent")
 		r.agentOfHeld("root", "a")
-		a := r.agentOf("a")
-		killServer(t, r.place.Home)
-		<-r.rt.Done()
-		r.wantRoot(agent.OutcomeInterrupted)
-		r.close()
+		a := r.Agent("a")
+		killServer(t, r.Place.Home)
+		<-r.Runtime.Done()
+		r.WantRoot(agent.OutcomeInterrupted)
+		r.Close()
 		r.Reopened()
-		r.open()
-		in := r.say("Go on with the agent")
-		view := r.wantRoot(agent.OutcomeCompleted)
+		r.Open()
+		in := r.Say("Go on with the agent")
+		view := r.WantRoot(agent.OutcomeCompleted)
 		if len(view.Sessions) != 2 || view.Sessions[1].ID != a.ID {
 			t.Fatalf("sessions %+v", view.Sessions)
 		}
-		got := turnOf(view, a.ID)
-		if !settled(got, agent.OutcomeCompleted) || got.RootTurnID != in.Turn || got.Trigger != agent.TriggerGuidance {
+		got := realtest.Turn(view, a.ID)
+		if !realtest.Settled(got, agent.OutcomeCompleted) || got.RootTurnID != in.Turn || got.Trigger != agent.TriggerGuidance {
 			t.Errorf("the child's later turn is %+v", got)
 		}
 	})
@@ -193,11 +196,11 @@ func TestRealRefusedSpawn(t *testing.T) {
 			"root": {{v.Spawn("call_a", "a", "task a")}, {v.Spawn("call_b", "b", "task b")}, {Say("Only one.")}},
 			"a":    {{Gate("a"), Say("Child done.")}},
 		}, Options{V2: v == V2, MaxThreads: int(v)}) // v1 counts sub-agents, v2 the root too
-		r.say("Use two sub-agents")
-		r.held("a")
-		r.until("the root waits", func(v providertest.View) bool { return v.RootTurn().Phase == agent.PhaseWaiting })
-		r.model.Open("a")
-		view := r.wantRoot(agent.OutcomeCompleted)
+		r.Say("Use two sub-agents")
+		r.Held("a")
+		r.Until("the root waits", func(v providertest.View) bool { return v.RootTurn().Phase == agent.PhaseWaiting })
+		r.Model.Open("a")
+		view := r.WantRoot(agent.OutcomeCompleted)
 		if len(view.Sessions) != 2 {
 			t.Errorf("%d sessions", len(view.Sessions))
 		}
@@ -219,8 +222,8 @@ func TestRealLongCommandOutput(t *testing.T) {
 		{Shell("call_sh", `echo first; i=0; while [ $i -lt 20000 ]; do echo "line $i ..............................................."; i=$((i+1)); done; echo last`)},
 		{Say("Done.")},
 	}}, Options{})
-	r.say("Write a lot")
-	view := r.wantRoot(agent.OutcomeCompleted)
+	r.Say("Write a lot")
+	view := r.WantRoot(agent.OutcomeCompleted)
 	for _, m := range view.Messages {
 		if m.CallID != "call_sh" {
 			continue
