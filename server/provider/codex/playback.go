@@ -1,33 +1,25 @@
 package codex
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 
-	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider/tape"
 )
 
 // Playback stands in for the app-servers of one recording. It hands recorded lines to
 // the adapter and gives the recorded answers to the adapter's own requests, whose
 // numbers and moments differ from those of the client that was recorded.
 type Playback struct {
-	idle func(bool) // whether the adapter has handled everything handed over
+	tape *tape.Tape
 
 	calls map[int]*recordedCall // by the line that sent it
 	reads map[string]json.RawMessage
 
-	mu      sync.Mutex
-	epoch   int                        // which process of the recording
-	asked   map[string]json.RawMessage // the server's requests of this process, by number
-	link    *playbackLink
-	waiting [][]byte // of this process, before anybody has connected
-	dead    bool
-	why     string
+	mu    sync.Mutex
+	asked map[string]json.RawMessage // the server's requests of this process, by number
 }
 
 // Recorded is one line of a recording.
@@ -54,7 +46,8 @@ type recordedCall struct {
 // NewPlayback reads a recording. idle is told, from the adapter's reading goroutine,
 // when everything handed over has been handled.
 func NewPlayback(lines []Recorded, idle func(bool)) *Playback {
-	p := &Playback{idle: idle, calls: map[int]*recordedCall{}, reads: map[string]json.RawMessage{}, dead: true}
+	p := &Playback{calls: map[int]*recordedCall{}, reads: map[string]json.RawMessage{}}
+	p.tape = tape.New(idle, p.heard)
 	epoch := 0
 	open := map[string]*recordedCall{}
 	for at, line := range lines {
@@ -143,40 +136,23 @@ func readMessage(raw json.RawMessage) message {
 
 // Connect gives the adapter the process that is running now.
 func (p *Playback) Connect() (Transport, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.dead || p.link != nil {
-		return nil, agent.Errorf(agent.CodeProviderUnavailable, "the recording has no process for this conversation at this moment")
+	l, err := p.tape.Connect()
+	if err != nil {
+		return nil, err // not the typed nil
 	}
-	l := &playbackLink{p: p, moved: sync.NewCond(&sync.Mutex{})}
-	for _, line := range p.waiting {
-		l.out.Write(line)
-	}
-	p.waiting, p.link = nil, l
 	return l, nil
 }
 
 // Begin starts the next process of the recording.
 func (p *Playback) Begin() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.epoch++
-	p.dead, p.why, p.link, p.waiting = false, "", nil, nil
 	p.asked = map[string]json.RawMessage{}
+	p.mu.Unlock()
+	p.tape.Begin()
 }
 
 // End is the death of the process, if it has not died yet.
-func (p *Playback) End(why string) {
-	p.mu.Lock()
-	l := p.link
-	if !p.dead {
-		p.dead, p.why = true, why
-	}
-	p.mu.Unlock()
-	if l != nil {
-		l.end()
-	}
-}
+func (p *Playback) End(why string) { p.tape.End(why) }
 
 // Take makes the answer of a start or steer available: the replay has made that line a
 // person's command.
@@ -207,7 +183,7 @@ func (p *Playback) Feed(at int, raw json.RawMessage) {
 			p.asked[string(m.ID)] = raw
 			p.mu.Unlock()
 		}
-		p.deliver(raw)
+		p.tape.Play(raw)
 		return
 	}
 	p.mu.Lock()
@@ -221,26 +197,14 @@ func (p *Playback) Feed(at int, raw json.RawMessage) {
 	}
 	p.mu.Unlock()
 	if line != nil {
-		p.deliver(line)
+		p.tape.Play(line)
 	}
 }
 
-// deliver queues a line for whoever is connected, or will be.
-func (p *Playback) deliver(raw []byte) {
-	var line bytes.Buffer
-	if json.Compact(&line, raw) != nil {
-		line.Reset()
-		line.Write(raw) // not JSON: that is the adapter's to see
-	}
-	line.WriteByte('\n')
-	p.mu.Lock()
-	l := p.link
-	if l == nil && !p.dead {
-		p.waiting = append(p.waiting, line.Bytes())
-	}
-	p.mu.Unlock()
-	if l != nil {
-		l.push(line.Bytes())
+// heard takes a line of the adapter.
+func (p *Playback) heard(line []byte) {
+	if m := readMessage(line); m.Method != "" && len(m.ID) > 0 {
+		p.request(m)
 	}
 }
 
@@ -262,7 +226,7 @@ func (p *Playback) request(m message) {
 	}
 	p.mu.Unlock()
 	if line != nil {
-		p.deliver(line)
+		p.tape.Play(line)
 	}
 }
 
@@ -271,9 +235,10 @@ func (p *Playback) request(m message) {
 // recorded client may have used that to steer.
 func (p *Playback) match(m message) *recordedCall {
 	var best *recordedCall
+	now := p.tape.Process()
 	for _, c := range p.calls {
 		switch {
-		case c.used, !c.usable, c.epoch != p.epoch, c.answer == nil:
+		case c.used, !c.usable, c.epoch != now, c.answer == nil:
 			continue
 		case c.method != m.Method && (m.Method != methodTurnSteer || c.method != methodTurnStart):
 			continue
@@ -309,72 +274,4 @@ func (c *recordedCall) reply() []byte {
 		result, _ = json.Marshal(turnSteerResult{TurnID: res.Turn.ID})
 	}
 	return fmt.Appendf(nil, `{"id":%s,"result":%s}`, c.asked, result)
-}
-
-// playbackLink is one process as the adapter sees it.
-type playbackLink struct {
-	p     *Playback
-	moved *sync.Cond
-	out   bytes.Buffer // guarded by moved.L
-	ended bool
-}
-
-func (l *playbackLink) push(line []byte) {
-	l.moved.L.Lock()
-	defer l.moved.L.Unlock()
-	if l.ended {
-		return // nobody reads it any more
-	}
-	l.out.Write(line)
-	l.p.idle(false) // under the lock: the adapter may be quick
-	l.moved.Broadcast()
-}
-
-func (l *playbackLink) end() {
-	l.moved.L.Lock()
-	l.ended = true
-	l.moved.L.Unlock()
-	l.moved.Broadcast()
-}
-
-// Read implements Transport. The adapter asks for more only when it has handled what it
-// has.
-func (l *playbackLink) Read(b []byte) (int, error) {
-	l.moved.L.Lock()
-	defer l.moved.L.Unlock()
-	for l.out.Len() == 0 {
-		l.p.idle(true)
-		if l.ended {
-			return 0, io.EOF
-		}
-		l.moved.Wait()
-	}
-	return l.out.Read(b)
-}
-
-// Write implements Transport.
-func (l *playbackLink) Write(b []byte) (int, error) {
-	l.moved.L.Lock()
-	ended := l.ended
-	l.moved.L.Unlock()
-	if ended {
-		return 0, io.ErrClosedPipe
-	}
-	if m := readMessage(b); m.Method != "" && len(m.ID) > 0 {
-		l.p.request(m)
-	}
-	return len(b), nil
-}
-
-// Close implements Transport.
-func (l *playbackLink) Close(context.Context) error {
-	l.end()
-	return nil
-}
-
-// Explain implements Transport.
-func (l *playbackLink) Explain() string {
-	l.p.mu.Lock()
-	defer l.p.mu.Unlock()
-	return l.p.why
 }
