@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/claude"
 	"github.com/turnkeeper/turnkeeper/server/provider/codex"
 )
 
@@ -68,6 +69,13 @@ var dialects = map[string]func([]line, *still) dialect{
 		}
 		return &codexDialect{codex.NewPlayback(recorded, s.read), s}
 	},
+	"claude": func(lines []line, s *still) dialect {
+		recorded := make([]claude.Recorded, len(lines))
+		for i, l := range lines {
+			recorded[i] = claude.Recorded(l)
+		}
+		return &claudeDialect{claude.NewPlayback(recorded, s.read), s}
+	},
 }
 
 type codexDialect struct {
@@ -96,4 +104,32 @@ func (d *codexDialect) read(at int, msg json.RawMessage) intent {
 		codex.IntentCancel: wantsCancel, codex.IntentAnswer: wantsAnswer, codex.IntentDelete: wantsDelete,
 	}[i.Kind]
 	return intent{kind: kind, thread: i.ThreadID, native: i.TurnID, text: i.Text, model: i.Model, call: i.CallID, response: i.Response}
+}
+
+type claudeDialect struct {
+	play  *claude.Playback
+	still *still
+}
+
+func (d *claudeDialect) adapter() provider.Adapter {
+	return claude.New(claude.Options{
+		Logger:  slog.New(slog.DiscardHandler),
+		Connect: func(context.Context, provider.OpenParams) (claude.Transport, error) { return d.play.Connect() },
+		Park:    d.still.park,
+	})
+}
+
+func (d *claudeDialect) begin()                           { d.play.Begin() }
+func (d *claudeDialect) end(why string)                   { d.play.End(why) }
+func (d *claudeDialect) feed(at int, msg json.RawMessage) { d.play.Feed(at, msg) }
+func (d *claudeDialect) take(at int)                      { d.play.Take(at) }
+func (d *claudeDialect) skip(at int)                      { d.play.Skip(at) }
+
+func (d *claudeDialect) read(at int, msg json.RawMessage) intent {
+	i := d.play.Intent(at, msg)
+	kind := map[claude.IntentKind]intentKind{
+		claude.IntentOpen: wantsOpen, claude.IntentWatch: wantsWatch, claude.IntentStart: wantsSend,
+		claude.IntentCancel: wantsCancel, claude.IntentAnswer: wantsAnswer, claude.IntentStop: wantsStop,
+	}[i.Kind]
+	return intent{kind: kind, thread: i.Session, native: i.Native, text: i.Text, model: i.Model, call: i.CallID, response: i.Response}
 }
