@@ -1,7 +1,6 @@
 package claude
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -18,41 +17,6 @@ const interruptMark = "[Request interrupted by user"
 // rejectedMark begins the result of a call that an interrupt or a stop refused. Not every
 // such result says so in its members.
 const rejectedMark = "The user doesn't want to proceed with this tool use"
-
-// isInterruptMark says whether a user line is only what an interrupt leaves.
-func (f *messageFrame) isInterruptMark() bool {
-	c := f.Message.Content
-	return !f.assistant() && len(c) == 1 && c[0].Type == blockText && strings.HasPrefix(c[0].Text, interruptMark)
-}
-
-// messageOf is what a block of an assistant line shows; false if it shows nothing. Its ids,
-// and its place, are the caller's. A tool call is running until its result comes.
-func messageOf(b *block, meta []toolUseMeta) (agent.Message, bool) {
-	m := agent.Message{Role: agent.RoleAssistant, Kind: agent.MessageText, Status: agent.MessageCompleted}
-	switch b.Type {
-	case blockText:
-		m.Content = b.Text
-	case blockThinking:
-		m.Kind, m.Content = agent.MessageThinking, b.Thinking
-	case blockRedacted:
-		m.Kind, m.Content = agent.MessageThinking, "(This thought is not shown.)"
-	case blockToolUse, "server_tool_use", "mcp_tool_use":
-		call := describeCall(b.Name, b.Input)
-		m.Role, m.Kind, m.Status = agent.RoleTool, agent.MessageToolCall, agent.MessageStreaming
-		m.CallID, m.Name, m.Title, m.Input, m.Output = agent.CallID(b.ID), b.Name, call.title, call.input, call.output
-		for _, t := range meta {
-			if t.ID == b.ID && t.Server != "" && t.DisplayName != "" {
-				m.Title = show.Title(t.Server + ": " + t.DisplayName)
-			}
-		}
-		return m, b.ID != ""
-	case blockImage, blockDocument:
-		m.Content = mediaText(b)
-	default:
-		return agent.Message{}, false
-	}
-	return m, m.Content != ""
-}
 
 // textOf is the text of blocks; what is no text is named.
 func textOf(content blocks) string {
@@ -106,7 +70,8 @@ type toolResult struct {
 	Interrupted      bool       `json:"interrupted"`
 	FilePath         string     `json:"filePath"`
 	Patch            []hunk     `json:"structuredPatch"`
-	Todo             *todoState `json:"task"` // of TaskCreate
+	NewTodos         []todo     `json:"newTodos"` // of TodoWrite
+	Todo             *todoState `json:"task"`     // of TaskCreate
 	TodoID           string     `json:"taskId"`
 	StatusChange     struct {
 		To string `json:"to"`
@@ -129,9 +94,9 @@ type hunk struct {
 // async says whether the call launched an agent that goes on in the background.
 func (t *toolResult) async() bool { return t.Status == "async_launched" }
 
-// resultOf reads what a line says of one of its tool results. There is one such word on a
-// line, so with several results only the metadata tells them apart.
-func (f *messageFrame) resultOf(b *block) toolResult {
+// readResult reads what a line says of one of its tool results. There is one such word on
+// a line, so with several results only the metadata tells them apart.
+func readResult(f *messageFrame, b *block) toolResult {
 	var out toolResult
 	if raw := f.ToolUseResult; len(raw) > 0 && raw[0] == '{' {
 		_ = json.Unmarshal(raw, &out) // every tool has its own; what does not fit stays empty
@@ -151,35 +116,35 @@ func (f *messageFrame) resultOf(b *block) toolResult {
 	return out
 }
 
-// callEnd is how a tool call's message ends.
-func callEnd(b *block, r *toolResult) agent.MessageStatus {
+// resultMessage is what a result adds to the message of its call: how the call ended, and
+// what is shown of the result, bounded. What the binary writes around it for the model is
+// left out.
+func resultMessage(f *messageFrame, b *block) agent.Message {
+	r := readResult(f, b)
+	m := agent.Message{Status: agent.MessageCompleted}
 	switch {
 	case r.rejected:
-		return agent.MessageInterrupted
+		m.Status = agent.MessageInterrupted
 	case b.IsError:
-		return agent.MessageFailed
+		m.Status = agent.MessageFailed
 	}
-	return agent.MessageCompleted
-}
-
-// outputOf is the result of a call as it is shown, bounded. What the binary writes around
-// it for the model is left out.
-func outputOf(tool string, b *block, r *toolResult) string {
 	text := strings.TrimSpace(textOf(b.Content))
-	switch {
-	case launchesAgent(tool) && r.async():
-		return "The agent works in the background."
-	case launchesAgent(tool) && r.Status == taskCompleted && len(r.Content) > 0:
-		return show.Output(reportOf(r.Content))
-	case len(r.Patch) > 0 && r.FilePath != "" && !b.IsError:
-		return show.Output(show.ChangedFile(r.FilePath, r.FilePath, hunksText(r.Patch)))
-	case tool == toolTodo && !b.IsError:
-		return "" // the list is shown with the call
+	switch inner, failed := strings.CutPrefix(text, "<tool_use_error>"); {
+	case failed:
+		m.Output = show.Output(strings.TrimSuffix(inner, "</tool_use_error>"))
+	case b.IsError:
+		m.Output = show.Output(text)
+	case r.async():
+		m.Output = "The agent works in the background."
+	case r.AgentID != "" && len(r.Content) > 0:
+		m.Output = show.Output(reportOf(r.Content))
+	case len(r.Patch) > 0 && r.FilePath != "":
+		m.Output = show.Output(show.ChangedFile(r.FilePath, r.FilePath, hunksText(r.Patch)))
+	case len(r.NewTodos) > 0: // the list is shown with the call
+	default:
+		m.Output = show.Output(text)
 	}
-	if inner, ok := strings.CutPrefix(text, "<tool_use_error>"); ok {
-		text = strings.TrimSuffix(inner, "</tool_use_error>")
-	}
-	return show.Output(text)
+	return m
 }
 
 // reportOf is the report of a child without the notes for the model that the binary puts
@@ -205,30 +170,33 @@ type todoList struct{ items []todoState }
 type todoState struct {
 	ID      string `json:"id"`
 	Subject string `json:"subject"`
-	status  string
+	Status  string `json:"status"` // pending where there is none
 }
 
 // take follows the result of a call and says whether the list has changed.
-func (l *todoList) take(tool string, input json.RawMessage, r *toolResult) bool {
-	switch tool {
-	case "TaskCreate":
-		if r.Todo == nil || r.Todo.ID == "" {
+func (l *todoList) take(r *toolResult) bool {
+	at := func(id string) int {
+		return slices.IndexFunc(l.items, func(t todoState) bool { return t.ID == id })
+	}
+	switch to := r.StatusChange.To; {
+	case r.Todo != nil && r.Todo.ID != "" && r.Todo.Subject != "":
+		n := at(r.Todo.ID)
+		if n >= 0 && l.items[n] == *r.Todo {
 			return false
 		}
-		l.items = append(l.items, todoState{ID: r.Todo.ID, Subject: cmp.Or(r.Todo.Subject, readInput(input).Subject)})
+		if n < 0 {
+			l.items, n = append(l.items, todoState{}), len(l.items)
+		}
+		l.items[n] = *r.Todo
 		return true
-	case "TaskUpdate":
-		in := readInput(input)
-		n := slices.IndexFunc(l.items, func(t todoState) bool { return t.ID == cmp.Or(r.TodoID, in.TaskID) })
-		if n < 0 || r.StatusChange.To == "" && in.Subject == "" {
+	case r.TodoID != "" && to != "":
+		n := at(r.TodoID)
+		if n < 0 || l.items[n].Status == to {
 			return false
 		}
-		if r.StatusChange.To == "deleted" {
+		if l.items[n].Status = to; to == "deleted" {
 			l.items = slices.Delete(l.items, n, n+1)
-			return true
 		}
-		l.items[n].status = cmp.Or(r.StatusChange.To, l.items[n].status)
-		l.items[n].Subject = cmp.Or(in.Subject, l.items[n].Subject)
 		return true
 	}
 	return false
@@ -238,7 +206,7 @@ func (l *todoList) take(tool string, input json.RawMessage, r *toolResult) bool 
 func (l *todoList) steps() []show.Step {
 	var todos []todo
 	for _, t := range l.items {
-		todos = append(todos, todo{t.Subject, t.status})
+		todos = append(todos, todo{t.Subject, t.Status})
 	}
 	return todoSteps(todos)
 }

@@ -113,32 +113,45 @@ func retryText(attempt, most, status int, class string) string {
 	return text + "."
 }
 
-// text is what a retry of a child's model call says.
-func (r *subagentRetry) text() string {
-	return retryText(r.Attempt, r.MaxRetries, r.ErrorStatus, r.ErrorCategory)
+// remarkText is what a line beside the work says to people, "" if it is of no interest to
+// them.
+func remarkText(f frame) string {
+	text := ""
+	switch f := f.(type) {
+	case *noteFrame:
+		text = f.text()
+	case *progressFrame:
+		if r := f.Retry; r != nil {
+			text = retryText(r.Attempt, r.MaxRetries, r.ErrorStatus, r.ErrorCategory)
+		}
+	case *deniedFrame: // the result of the call tells the model
+		text = toolName(f.ToolName) + " was not allowed: " + cmp.Or(f.Reason, f.Message, "no reason given")
+	case *compactFrame:
+		text = f.text()
+	case *statusFrame:
+		if f.CompactResult == "failed" {
+			text = "The context could not be compacted: " + cmp.Or(f.CompactError, "no reason given")
+		}
+	case *limitFrame:
+		text = limitText(f.Info)
+	}
+	return show.Bounded(text, maxReasonText)
 }
 
-// text is what a note says to people, "" if it is of no interest to them.
 func (f *noteFrame) text() string {
 	switch f.Subtype {
 	case subRetry:
 		return retryText(f.Attempt, f.MaxRetries, f.ErrorStatus, f.Error)
 	case subLocalOutput:
-		return show.Output(strings.TrimSpace(f.Content))
+		return strings.TrimSpace(f.Content)
 	case subInformation:
 		if f.Level == "warning" || f.Level == "notice" {
-			return show.Bounded(strings.TrimSpace(f.Content), maxReasonText)
+			return strings.TrimSpace(f.Content)
 		}
 	}
 	return "" // a notification is meant for the program's own screen
 }
 
-// text is what a refused tool says. The result of the call tells it to the model.
-func (f *deniedFrame) text() string {
-	return show.Bounded(fmt.Sprintf("%s was not allowed: %s", toolName(f.ToolName), cmp.Or(f.Reason, f.Message, "no reason given")), maxReasonText)
-}
-
-// text says that the conversation was shortened.
 func (f *compactFrame) text() string {
 	text := "The context was compacted"
 	if f.Metadata.Trigger == "manual" {
@@ -151,14 +164,6 @@ func (f *compactFrame) text() string {
 		text += fmt.Sprintf(" at %d tokens", m.PreTokens)
 	}
 	return text + "."
-}
-
-// text is what a change of status says, "" for all but a compaction that failed.
-func (f *statusFrame) text() string {
-	if f.CompactResult != "failed" {
-		return ""
-	}
-	return show.Bounded("The context could not be compacted: "+cmp.Or(f.CompactError, "no reason given"), maxReasonText)
 }
 
 // usage is what one message or turn took. Input counts what came from the cache, too.
