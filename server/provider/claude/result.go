@@ -15,8 +15,8 @@ import (
 // maxReasonText bounds the text of an error, in bytes.
 const maxReasonText = 1000
 
-// resultError is why a provider turn failed, with the class of the error in front.
-func resultError(f *resultFrame) *agent.Error {
+// errorOf is why a provider turn failed, with the class of the error in front.
+func errorOf(f *resultFrame) *agent.Error {
 	text := f.Result
 	if text == "" {
 		var kept []string
