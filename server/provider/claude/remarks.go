@@ -1,0 +1,74 @@
+package claude
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider"
+)
+
+// remark handles what the program says beside the work: retries, refusals without a
+// question, compaction, limits.
+func (r *runtime) remark(f frame) {
+	if limit, ok := f.(*limitFrame); ok {
+		r.limited(limit)
+		return
+	}
+	h := f.head()
+	l, text := r.ownerOf(h), remarkText(f)
+	if p, ok := f.(*progressFrame); ok && p.Retry != nil { // its own members name a call that is none
+		l = cmp.Or(r.byTask[p.Retry.AgentID], l)
+	}
+	if text == "" {
+		r.diagnose(provider.Ignored, h.name(), "")
+		return
+	}
+	if l == nil {
+		r.hold(cmp.Or(h.ParentToolUseID, h.AgentID), f)
+		return
+	}
+	if l.isRoot() && r.open == nil {
+		r.diagnose(provider.Ignored, h.name(), "no turn runs")
+		return
+	}
+	if u := r.workWith(l, f); u != nil {
+		r.putNew(u, agent.Message{Role: agent.RoleSystem, Kind: agent.MessageNotice, Content: text, Status: agent.MessageCompleted})
+	}
+}
+
+// limited says once, in the root turn that runs, that a limit of the account is reached:
+// whatever fails or waits then is no fault of the agents.
+func (r *runtime) limited(f *limitFrame) {
+	text := limitText(f.Info)
+	if text == r.limit {
+		return
+	}
+	if text != "" && (r.open == nil || !r.speak(r.open)) {
+		return // said again with the next call
+	}
+	r.limit = text
+	if text != "" {
+		r.putNew(r.open, agent.Message{Role: agent.RoleSystem, Kind: agent.MessageNotice, Content: text, Status: agent.MessageCompleted})
+	}
+}
+
+// modelIs notes which model an agent runs on.
+func (r *runtime) modelIs(l *lane, model string) {
+	if model == "" || model == l.model || model[0] == '<' || l.shut {
+		return
+	}
+	l.model = model
+	r.apply(agent.SessionDescribed{Session: l.session, Model: model})
+}
+
+// progress takes a child's count on the way; what it does is told by its own lines.
+func (r *runtime) progress(_ *lane, u *turn, f *taskFrame) {
+	if u == nil || u.ended {
+		r.diagnose(provider.Late, f.name(), f.TaskID)
+	}
+}
+
+func sortItems(items []*item) {
+	slices.SortFunc(items, func(a, b *item) int { return a.at - b.at })
+}
