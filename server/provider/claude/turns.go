@@ -270,7 +270,7 @@ func (r *runtime) outcomeOf(u *turn, f *resultFrame) (agent.Outcome, *agent.Erro
 	case f.Subtype == resultSuccess && !f.IsError:
 		return agent.OutcomeCompleted, nil
 	}
-	return agent.OutcomeFailed, resultError(f)
+	return agent.OutcomeFailed, errorOf(f)
 }
 
 // endTurn reports a provider turn's terminal.
