@@ -185,8 +185,15 @@ func TestResumeBindsOldChildrenAndRestoresThePolicy(t *testing.T) {
 	if err := <-opened; err != nil {
 		t.Fatal(err)
 	}
+	s.send(note("thread/tokenUsage/updated", `{"threadId":"T0","turnId":"r1","tokenUsage":{"total":{"inputTokens":90}}}`))
+	in := s.Submit(s.Root, "again")
+	began := s.goes(func(ctx context.Context) error { return s.rt.Start(ctx, in) })
+	m := s.expect(methodTurnStart)
+	// What was used before may be told only now.
 	s.send(note("thread/tokenUsage/updated", `{"threadId":"T0","turnId":"r1","tokenUsage":{"total":{"inputTokens":100}}}`))
-	s.begin("again", "r2")
+	s.answer(m, turnAnswer("r2"))
+	wait(t, began)
+	s.send(started(rootThread, "r2", "r2"))
 	s.send(note("thread/tokenUsage/updated", `{"threadId":"T0","turnId":"r2","tokenUsage":{"total":{"inputTokens":130}}}`))
 	s.send(started("T1", "c2", "r2"), completed("T1", "c2", "r2", "completed")) // no edge in this process
 	s.send(completed(rootThread, "r2", "r2", "completed"))

@@ -24,6 +24,7 @@ type turn struct {
 	items   map[string]*item
 	texts   []*userText // of a person, that its userMessage item has not shown yet
 	base    agent.Usage // of the thread, when the canonical turn began
+	counted bool        // its usage was reported
 	diff    standing    // of all that it changed
 	lastErr *turnError
 	began   []*waiter // guidance that waits for it to begin
@@ -277,10 +278,30 @@ func (r *runtime) tokenUsage(t *thread, f frame) {
 	if u == nil && t.pending != nil && t != r.root {
 		u = t.pending
 	}
-	if u == nil || u.dropped || u.ended {
-		return // a resumed thread repeats the total of an old turn
+	if u == nil || u.ended {
+		r.rebase(t)
 	}
+	if u == nil || u.dropped || u.ended {
+		return
+	}
+	u.counted = true
 	r.apply(agent.UsageReported{Session: t.session, Turn: u.id, Usage: less(t.total, u.base)})
+}
+
+// rebase corrects what turns begin with that were asked for before the thread's total was
+// known: a resumed thread repeats the total of an old turn a moment later.
+func (r *runtime) rebase(t *thread) {
+	for _, u := range t.turns {
+		if u.counted {
+			return
+		}
+	}
+	for _, u := range t.turns {
+		u.base = t.total
+	}
+	if t.pending != nil {
+		t.pending.base = t.total
+	}
 }
 
 func less(a, b agent.Usage) agent.Usage {
