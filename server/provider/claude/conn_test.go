@@ -239,42 +239,44 @@ func TestAnswersFindTheirRequest(t *testing.T) {
 
 // Each request has one end: its answer, its bound, or the end of the conversation.
 func TestARequestHasOneEnd(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		bound, answered := rapid.IntRange(1, 5).Draw(t, "bound"), rapid.IntRange(1, 5).Draw(t, "answered")
-		closed := rapid.IntRange(1, 5).Draw(t, "closed")
-		synctest.Test(&testing.T{}, func(*testing.T) {
-			r, w := io.Pipe()
-			c := newTalk(r, 0)
-			var over sync.WaitGroup
-			over.Go(func() { _ = c.run() })
-			var mu sync.Mutex
-			var ends []answer
-			c.ask(interruptRequest{Subtype: reqInterrupt}, time.Duration(bound)*time.Second, func(a answer) {
-				mu.Lock()
-				defer mu.Unlock()
-				ends = append(ends, a)
-			})
-			over.Go(func() {
-				time.Sleep(time.Duration(answered) * time.Second)
-				_, _ = io.WriteString(w, `{"type":"control_response","response":{"subtype":"success","request_id":"tk-1","response":{}}}`+"\n")
-			})
-			over.Go(func() {
-				time.Sleep(time.Duration(closed) * time.Second)
-				c.close(io.ErrUnexpectedEOF)
-				_ = r.Close()
-			})
-			over.Wait()
-			time.Sleep(10 * time.Second)
-			mu.Lock()
-			defer mu.Unlock()
-			if len(ends) != 1 {
-				t.Fatalf("%d ends: %v", len(ends), ends)
-			}
-			if bound < min(answered, closed) && !errors.Is(ends[0].err, errNoAnswer) || answered < min(bound, closed) && ends[0].err != nil {
-				t.Fatalf("bound %d, answered %d, closed %d: %v", bound, answered, closed, ends[0].err)
-			}
-		})
+	for n := range 27 {
+		at := func(place int) time.Duration { return time.Duration(n/place%3) * time.Second }
+		bound, answered, closed := at(1)+time.Second, at(3)+time.Second, at(9)+time.Second
+		synctest.Test(t, func(t *testing.T) { oneEnd(t, bound, answered, closed) })
+	}
+}
+
+func oneEnd(t *testing.T, bound, answered, closed time.Duration) {
+	r, w := io.Pipe()
+	c := newTalk(r, 0)
+	var over sync.WaitGroup
+	over.Go(func() { _ = c.run() })
+	var mu sync.Mutex
+	var ends []answer
+	c.ask(interruptRequest{Subtype: reqInterrupt}, bound, func(a answer) {
+		mu.Lock()
+		defer mu.Unlock()
+		ends = append(ends, a)
 	})
+	over.Go(func() {
+		time.Sleep(answered)
+		_, _ = io.WriteString(w, `{"type":"control_response","response":{"subtype":"success","request_id":"tk-1","response":{}}}`+"\n")
+	})
+	over.Go(func() {
+		time.Sleep(closed)
+		c.close(io.ErrUnexpectedEOF)
+		_ = r.Close()
+	})
+	over.Wait()
+	time.Sleep(time.Minute)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(ends) != 1 {
+		t.Fatalf("%d ends: %v", len(ends), ends)
+	}
+	if bound < min(answered, closed) && !errors.Is(ends[0].err, errNoAnswer) || answered < min(bound, closed) && ends[0].err != nil {
+		t.Fatalf("bound %v, answered %v, closed %v: %v", bound, answered, closed, ends[0].err)
+	}
 }
 
 // A request of the binary is answered once, and not after it was withdrawn. What nobody

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"slices"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -149,6 +150,7 @@ func (r *runtime) idle() {
 	}
 	r.endLeftovers()
 	r.endTexts()
+	r.closeBooks()
 	if u := r.waiting; u != nil {
 		r.endWait()
 		r.endSilently(u, nil)
@@ -170,6 +172,11 @@ func (r *runtime) endTexts() {
 			r.lose(x)
 		}
 		delete(r.texts, id)
+	}
+	for _, u := range slices.Clone(r.announced) {
+		if u.opens.over() { // taken into a turn that has ended
+			r.foldInto(nil, u.opens)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ func (r *runtime) Start(ctx context.Context, in provider.Input) error {
 // or answers it in a turn of its own right afterwards; while only children run, at once.
 // In the wait for a continuation it is part of that wait, and does not prolong it.
 func (r *runtime) Guide(ctx context.Context, in provider.Input) error {
-	return r.hand(ctx, in, func() bool { return r.open == nil && r.waiting == nil })
+	return r.hand(ctx, in, func() bool { return r.open == nil && r.waiting == nil && len(r.announced) == 0 })
 }
 
 // hand writes a person's message, and returns when the program has queued it. announce

@@ -6,30 +6,34 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
-// spending is what a turn has used. The program counts exactly what it has spent on the
-// root agent's own turn, and on everything since the last result, and not what each child
-// has; the messages of a child tell how much of it is whose.
+// spending is what a child's turn has used. The program counts exactly what it has spent on
+// the root agent's own turn, and on everything since the last result, and not what each
+// child has; the messages of a child tell how much of it is whose.
 type spending struct {
 	messages map[string]float64 // weight of each message of the model, as told last
-	counted  float64            // weight that a result has accounted for
-	total    agent.Usage
+	counted  float64            // weight of what is settled
+	settled  agent.Usage
+	total    agent.Usage // as reported
 }
 
 func (s *spending) weight() float64 {
-	sum := 0.0
+	sum := -s.counted
 	for _, w := range s.messages {
 		sum += w
 	}
 	return sum
 }
 
-// books is the part of the runtime that knows what was spent.
+// books is the part of the runtime that knows what was spent. What children have spent is
+// shared out among those that have worked since the program was idle last: only then have
+// all of their messages come, and no result tells whose it is.
 type books struct {
 	model   string       // of the root, as its messages name it
 	cost    int64        // of the program so far, in millionths of a US dollar
 	spentOn agent.TurnID // the root turn that spent is of
 	spent   agent.Usage
-	earners []*turn // children's turns with weight that no result has accounted for
+	pool    agent.Usage // of children, since idle
+	earners []*turn     // children's turns that have worked since idle
 }
 
 // messageUsage notes what a message of the model took. A message comes in several lines,
@@ -52,8 +56,11 @@ func (r *runtime) messageUsage(u *turn, m *apiMessage) {
 }
 
 // resultUsage books what was spent since the last result: the root's own part on its root
-// turn, the rest on the children that worked, by what their messages took.
-func (r *runtime) resultUsage(u *turn, f *resultFrame) {
+// turn, the rest on its children.
+func (r *runtime) resultUsage(under agent.TurnID, f *resultFrame) {
+	if under == "" {
+		return
+	}
 	own, children := f.Usage.usage(), agent.Usage{}
 	if len(f.SinceLast) > 0 {
 		own, children = f.split(r.books.model)
@@ -61,24 +68,46 @@ func (r *runtime) resultUsage(u *turn, f *resultFrame) {
 		own.CostMicros = max(micros(f.TotalCostUSD)-r.cost, 0)
 	}
 	r.cost = max(micros(f.TotalCostUSD), r.cost)
-	earners := slices.DeleteFunc(r.earners, func(e *turn) bool { return e.dropped || e.lane.shut })
-	r.earners = nil
-	if len(earners) == 0 {
-		own, children = own.Add(children), agent.Usage{}
-	}
-	weights := make([]float64, len(earners))
-	for i, e := range earners {
-		weights[i] = e.spent.weight() - e.spent.counted
-		e.spent.counted = e.spent.weight()
-	}
-	for i, part := range apportion(children, weights) {
-		e := earners[i]
-		e.spent.total = e.spent.total.Add(part)
-		r.apply(agent.UsageReported{Session: e.lane.session, Turn: e.id, Usage: e.spent.total})
-	}
-	if r.spentOn != u.id {
-		r.spentOn, r.books.spent = u.id, agent.Usage{}
+	r.pool = r.pool.Add(children)
+	r.share()
+	r.spend(under, own)
+}
+
+func (r *runtime) spend(under agent.TurnID, own agent.Usage) {
+	if r.spentOn != under {
+		r.spentOn, r.books.spent = under, agent.Usage{}
 	}
 	r.books.spent = r.books.spent.Add(own)
-	r.apply(agent.UsageReported{Session: r.root.session, Turn: u.id, Usage: r.books.spent})
+	r.apply(agent.UsageReported{Session: r.root.session, Turn: under, Usage: r.books.spent})
+}
+
+// share divides what children have spent by what their messages took.
+func (r *runtime) share() {
+	earners := slices.DeleteFunc(r.earners, func(e *turn) bool { return e.dropped || e.lane.shut })
+	weights := make([]float64, len(earners))
+	for i, e := range earners {
+		weights[i] = e.spent.weight()
+	}
+	for i, part := range apportion(r.pool, weights) {
+		e := earners[i]
+		if total := e.spent.settled.Add(part); total != e.spent.total {
+			e.spent.total = total
+			r.apply(agent.UsageReported{Session: e.lane.session, Turn: e.id, Usage: total})
+		}
+	}
+	r.earners = earners
+}
+
+// closeBooks settles what was shared out: the program is idle, so all has been told. What
+// nobody has earned is the root's.
+func (r *runtime) closeBooks() {
+	r.share()
+	for _, e := range r.earners {
+		e.spent.settled = e.spent.total
+		e.spent.counted += e.spent.weight()
+	}
+	if len(r.earners) == 0 && r.pool != (agent.Usage{}) && r.spentOn != "" {
+		r.spend(r.spentOn, r.pool)
+	}
+	r.pool, r.earners = agent.Usage{}, nil
 }

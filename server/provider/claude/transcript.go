@@ -211,9 +211,10 @@ func (r *runtime) toolResult(u *turn, f *messageFrame, b *block) {
 // its place.
 func (r *runtime) showTodos(u *turn) {
 	steps := u.lane.todos.steps()
-	i := u.entry("todos", agent.RoleTool, agent.MessageToolCall)
+	i := u.entry("plan", agent.RoleTool, agent.MessageToolCall)
+	i.call = "plan"
 	r.putItem(u, i, agent.Message{
-		Name: "todos", Title: show.PlanTitle(steps), Output: show.PlanText("", steps), Status: agent.MessageCompleted,
+		Name: "plan", Title: show.PlanTitle(steps), Output: show.PlanText("", steps), Status: agent.MessageCompleted,
 	})
 }
 

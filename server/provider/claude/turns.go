@@ -217,6 +217,7 @@ func (r *runtime) turnResult(f *resultFrame) {
 	for _, id := range f.UserMessageUUIDs {
 		if x := r.texts[id]; x != nil && !u.dropped {
 			r.deliver(x)
+			r.foldInto(u, x)
 		}
 	}
 	outcome, why := r.outcomeOf(u, f)
@@ -229,9 +230,10 @@ func (r *runtime) turnResult(f *resultFrame) {
 		r.endSilently(u, nil)
 	case u.dropped || !r.speak(u):
 		u.ended = true
+		r.resultUsage(r.current, f) // it was spent all the same
 		r.confirm(u, outcome)
 	default:
-		r.resultUsage(u, f)
+		r.resultUsage(u.id, f)
 		r.endUnlaunched(r.root, u)
 		r.closeItems(u)
 		if u.closed || r.liveChildren(nil) > 0 {
@@ -350,6 +352,9 @@ func (r *runtime) messageFate(f *lifecycleFrame) {
 	switch f.State {
 	case lifeStarted, lifeCompleted:
 		r.deliver(x)
+		if r.open != nil {
+			r.foldInto(r.open, x)
+		}
 	case lifeCancelled:
 		r.lose(x)
 	}
@@ -378,6 +383,18 @@ func (r *runtime) deliver(x *userText) {
 	}
 	x.read = true
 	r.putText(x, agent.MessageCompleted)
+}
+
+// foldInto ends the provider turn that was opened for a message which another turn has
+// taken.
+func (r *runtime) foldInto(u *turn, x *userText) {
+	at := slices.IndexFunc(r.announced, func(o *turn) bool { return o.opens == x })
+	if at < 0 || r.announced[at] == u {
+		return
+	}
+	opened := r.announced[at]
+	r.announced = slices.Delete(r.announced, at, at+1)
+	r.endSilently(opened, nil)
 }
 
 // lose says that a message never reached the agent, and ends the turn that was to begin
