@@ -81,7 +81,7 @@ func readMeta(path string) (indexed, error) {
 
 // index is the index of a session's conversation.
 func (a *Adapter) index(p provider.OpenParams, session string) ([]indexed, error) {
-	if session == "" || session != filepath.Base(session) {
+	if session == "" || strings.ContainsAny(session, `./\*?[`) {
 		return nil, fmt.Errorf("claude: %q is no session id", session)
 	}
 	// The directory is named after the working directory, in a way that is the binary's own
