@@ -153,6 +153,11 @@ func (r *runtime) beginRun(l *lane, f *taskFrame) {
 		u = nil
 	}
 	first := u != nil
+	if u := l.first(); !first && u != nil && u.run == "" && f.ToolUseID == l.call {
+		u.run, l.byRun[f.RunID] = f.RunID, u // its end was told before its start
+		r.diagnose(provider.Late, f.name(), f.TaskID)
+		return
+	}
 	if !first {
 		u = &turn{id: r.mint.Turn(), trigger: agent.TriggerGuidance, under: r.current, dropped: l.shut}
 		l.add(u)
@@ -232,6 +237,18 @@ func (r *runtime) childFrame(f *taskFrame) {
 	}
 }
 
+// bindRun names the announced first turn of a child by its run.
+func (r *runtime) bindRun(u *turn, run string) {
+	if run == "" {
+		return
+	}
+	u.run, u.begun = run, true
+	u.lane.byRun[run] = u
+	if !u.dropped {
+		r.apply(agent.TurnStarted{Session: u.lane.session, Turn: u.id, NativeID: run, Trigger: u.trigger})
+	}
+}
+
 // patch notes what was changed. A status in it is no terminal: the notice follows, and a
 // hook may still send the child back to work.
 func (r *runtime) patch(l *lane, u *turn, p taskPatch) {
@@ -246,7 +263,8 @@ func (r *runtime) patch(l *lane, u *turn, p taskPatch) {
 // notice is the terminal of one run.
 func (r *runtime) notice(l *lane, u *turn, f *taskFrame) {
 	if u == nil && l.live != nil && !l.live.begun {
-		u = l.live // its start was not told
+		u = l.live // its start is still to come
+		r.bindRun(u, f.RunID)
 	}
 	if u == nil || u.ended {
 		r.diagnose(provider.Late, f.name(), f.TaskID)

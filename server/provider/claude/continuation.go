@@ -28,12 +28,14 @@ func (r *runtime) reserve(child *turn) {
 	if child.under != r.current || r.barred() || r.liveChildren(child) > 0 || r.waiting != nil || r.held != nil || len(r.announced) > 0 {
 		return
 	}
-	if r.open != nil {
-		r.report(r.open) // it is under way, and has not spoken
+	u := r.open // a continuation that is under way and has not spoken is the one
+	switch {
+	case u == nil:
+		u = r.newTurn(r.current)
+	case u.reported || u.dropped:
 		return
 	}
-	u := r.newTurn(r.current)
-	u.key = r.nextKey()
+	u.id, u.under, u.key = r.current, r.current, r.nextKey()
 	deadline := r.clock.Now().Add(r.o.Continuation)
 	applied, ok := r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key, Reserved: &deadline})
 	if !ok || applied.Verdict == agent.VerdictRefused {
@@ -97,7 +99,7 @@ func (r *runtime) withdrawQueued(a answer) {
 }
 
 // holdEnd keeps the end of a provider turn back until the program says idle, or begins
-// the next one.
+// the next one. Without an outcome it is an empty turn.
 func (r *runtime) holdEnd(u *turn, outcome agent.Outcome, why *agent.Error) {
 	r.releaseHeld(nil)
 	u.outcome, u.err = outcome, why
@@ -124,6 +126,10 @@ func (r *runtime) releaseHeld(but *turn) {
 	if r.stopHeld != nil {
 		r.stopHeld()
 		r.stopHeld = nil
+	}
+	if u.outcome == "" {
+		r.endSilently(u, nil)
+		return
 	}
 	r.endTurn(u, u.outcome, u.err)
 }

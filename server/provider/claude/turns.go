@@ -30,7 +30,7 @@ type turn struct {
 	opens    *userText            // the message that it was announced with, nil if none
 	reported bool                 // storage knows it
 	reserved bool                 // a continuation that has not spoken
-	outcome  agent.Outcome        // of a held end
+	outcome  agent.Outcome        // of a held end; "" if it has said nothing
 	err      *agent.Error
 
 	items map[string]*item
@@ -226,6 +226,8 @@ func (r *runtime) turnResult(f *resultFrame) {
 		return // a later turn answers: the wait goes on
 	case f.empty() && !u.reported:
 		u.ended = true
+	case f.empty() && r.liveChildren(nil) == 0:
+		r.holdEnd(u, "", nil)
 	case f.empty():
 		r.endSilently(u, nil)
 	case u.dropped || !r.speak(u):
