@@ -124,6 +124,19 @@ func (p *Peer) Refuse(id RawID, e *Error) error {
 	return p.answer(envelope{ID: id, Error: raw})
 }
 
+// CancelMethod is the notification by which either side takes a request of its own back.
+const CancelMethod = "$/cancel_request"
+
+// CancelParams names the request that is taken back, by the id its sender gave it.
+type CancelParams struct {
+	RequestID RawID `json:"requestId"`
+}
+
+// Withdraw tells the other side that a call of [Peer.Go] is not wanted any more. The call
+// stays open: it is answered all the same, with a result if that was on its way. A request
+// that the other side withdraws arrives as a notification, at its place among the others.
+func (p *Peer) Withdraw(id RawID) error { return p.Notify(CancelMethod, CancelParams{id}) }
+
 func (p *Peer) answer(e envelope) error {
 	if !e.ID.valid() {
 		return fmt.Errorf("wire: %q is no request id", string(e.ID))

@@ -59,13 +59,17 @@ func (id RawID) valid() bool {
 	return c == '"' || c == 'n' || c == '-' || c >= '0' && c <= '9'
 }
 
-// Error codes of JSON-RPC 2.0.
+// nullID answers a line that named no request.
+const nullID RawID = "null"
+
+// Error codes of JSON-RPC 2.0, and of a request that was withdrawn.
 const (
 	CodeParseError     = -32700
 	CodeInvalidRequest = -32600
 	CodeMethodNotFound = -32601
 	CodeInvalidParams  = -32602
 	CodeInternalError  = -32603
+	CodeWithdrawn      = -32800
 )
 
 // Error is an error answer. It is what a peer said, not a failure to reach it.

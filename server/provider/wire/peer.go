@@ -54,6 +54,9 @@ type Options struct {
 	Version string
 	// MaxLine bounds lines in both directions, in bytes; 0 is DefaultMaxLine.
 	MaxLine int
+	// Refuse answers a line that is no message, a batch above all, with an error whose id is
+	// null, as JSON-RPC asks of whoever serves. Without it such a line is only diagnosed.
+	Refuse bool
 	// WriteTimeout bounds one write where the transport has deadlines; 0 is
 	// DefaultWriteTimeout, negative is no bound.
 	WriteTimeout time.Duration
@@ -144,6 +147,7 @@ func (p *Peer) handle(line []byte) {
 	switch {
 	case err != nil:
 		p.diagnose(Diagnostic{Kind: fault, Size: int64(len(line)), Head: head(line), Err: err})
+		p.refuse(fault, err)
 	case msg.Method == nil:
 		p.settle(msg, line)
 	case p.opts.Handler != nil:
@@ -153,6 +157,23 @@ func (p *Peer) handle(line []byte) {
 		}
 		p.opts.Handler(Frame{Kind: kind, ID: msg.ID, Method: *msg.Method, Params: msg.Params, Raw: line})
 	}
+}
+
+// refuse says to the other side that its line was no message. It cannot name the message,
+// so the id is null.
+func (p *Peer) refuse(fault DiagnosticKind, err error) {
+	if !p.opts.Refuse {
+		return
+	}
+	e := Error{Code: CodeInvalidRequest, Message: err.Error()}
+	switch fault {
+	case DiagNotJSON:
+		e.Code = CodeParseError
+	case DiagBatch:
+		e.Message = "JSON-RPC batches are not supported"
+	}
+	// A transport that cannot be written to is met by whoever writes next.
+	_ = p.Refuse(nullID, &e)
 }
 
 // settle gives an answer to the call that waits for it.
