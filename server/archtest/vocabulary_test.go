@@ -13,6 +13,8 @@ var providerNames = []string{"codex", "claude", "acp", "demo"}
 
 // mayName says where an identifier may carry a provider's name, and why.
 var mayName = map[string]string{
+	"server/acp":                 "the protocol's messages bear its name, and no agent's",
+	"server/acpagent":            "it serves that protocol",
 	"server/config":              "a person sets where the program of one provider is",
 	"server/daemon/adapters.go":  "the one table from names to constructors",
 	"server/replay/providers.go": "a recording is of one provider: the table from names to the adapter that reads it",

@@ -1,0 +1,430 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnkeeper/turnkeeper/server/acp"
+	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
+	"github.com/turnkeeper/turnkeeper/server/provider/wire"
+)
+
+// baseVersion is the protocol that is asked for: every agent speaks it, and with subagents
+// opted in it says all there is to know.
+const baseVersion = acp.V1
+
+// Bounds of what an agent owes us, on the sink's clock.
+const (
+	handshakeBound = 60 * time.Second // initialize: some agents fetch things first
+	sessionBound   = 60 * time.Second // new, load and resume, history included
+	settingBound   = 15 * time.Second // a mode, a model
+	takenBound     = 60 * time.Second // that a prompt of version 2, or a steering, is taken
+	finishBound    = 2 * time.Second  // session/close, before the process is ended
+	closeBound     = 15 * time.Second // the stop ladder when the runtime ends by itself
+	barrierBound   = 20 * time.Second // that a stopped turn ends, before the next one fails
+	silenceBound   = 5 * time.Minute
+)
+
+// runtime is one agent process with one root session and all its children.
+type runtime struct {
+	o      Options
+	params provider.OpenParams
+	sink   provider.Sink
+	clock  provider.Clock
+	mint   agent.Minter
+	link   Transport
+	peer   *wire.Peer
+	ended  chan struct{} // the reading goroutine is through
+	quit   chan struct{} // closed when the runtime must end by itself
+	quits  sync.Once
+	served sync.WaitGroup // files and terminals that are being served
+	loop   *serial.Loop   // what follows is guarded by its lock
+
+	closing bool  // Close was called: nothing is reported any more
+	broken  error // storage failed: the runtime ends
+	ready   bool  // the handshake is done; an end from now on is a loss
+
+	version int // of the protocol that is spoken
+	able    abilities
+	offers  offers
+
+	lanes
+	turnState
+	epochs
+	asked     []*prompt // open requests of the agent, oldest first
+	cancels   []*cancelRun
+	terminals map[string]*terminal
+	stopWatch func() bool
+}
+
+// newRuntime wires a runtime to a transport; nothing is read before run.
+func newRuntime(sink provider.Sink, link Transport, o Options, p provider.OpenParams) *runtime {
+	r := &runtime{
+		o: o, params: p, sink: sink, clock: sink.Clock(), mint: sink.Mint(), link: link, loop: serial.New(o.Park),
+		ended:     make(chan struct{}),
+		quit:      make(chan struct{}),
+		version:   o.Version,
+		lanes:     newLanes(p.Root.ID),
+		terminals: map[string]*terminal{},
+	}
+	r.peer = wire.NewPeer(link, link, wire.Options{
+		Version: "2.0", Handler: r.handle, OnDiagnostic: r.odd, OnFrame: r.recorder(), Refuse: true,
+	})
+	r.remember(p.Remembered)
+	return r
+}
+
+func (r *runtime) recorder() func(wire.Direction, []byte) {
+	if r.o.Record == nil {
+		return nil
+	}
+	return func(dir wire.Direction, line []byte) {
+		if dir == wire.In {
+			r.o.Record("in", line)
+		} else {
+			r.o.Record("out", line)
+		}
+	}
+}
+
+// odd counts a line that is no message.
+func (r *runtime) odd(d wire.Diagnostic) {
+	kind := provider.Malformed
+	if d.Kind == wire.DiagLateAnswer || d.Kind == wire.DiagUnknownAnswer {
+		kind = provider.Late
+	}
+	r.do(func() { r.diagnose(kind, string(d.Kind), string(d.ID)) })
+}
+
+// do runs f under the lock and afterwards what f put off.
+func (r *runtime) do(f func()) { r.loop.Do(f) }
+
+// later puts f off until the lock is released. Called with the lock held.
+func (r *runtime) later(f func()) { r.loop.Later(f) }
+
+// waiter is one call of the daemon that waits for the provider.
+type waiter = serial.Waiter
+
+func newWaiter() *waiter { return serial.NewWaiter() }
+
+// finish lets a waiter go, after everything put off before. Called with the lock held;
+// the first call counts.
+func (r *runtime) finish(w *waiter, err error) { r.loop.Finish(w, err) }
+
+// await blocks until the waiter is let go or ctx ends. Called without the lock.
+func (r *runtime) await(ctx context.Context, w *waiter) error { return r.loop.Await(ctx, w) }
+
+// after has f called under the lock later, unless the runtime is over by then.
+func (r *runtime) after(d time.Duration, f func()) (stop func() bool) {
+	return r.clock.AfterFunc(d, func() {
+		r.do(func() {
+			if r.gone() == nil {
+				f()
+			}
+		})
+	})
+}
+
+// apply commits one fact. False means that storage failed and the runtime ends.
+// Called with the lock held.
+func (r *runtime) apply(f agent.Fact) (agent.Applied, bool) {
+	if r.closing || r.broken != nil {
+		return agent.Applied{Verdict: agent.VerdictRefused, Code: agent.CodeProviderGone}, false
+	}
+	applied, err := r.sink.Apply(f)
+	if err != nil {
+		r.fail(err)
+		return agent.Applied{}, false
+	}
+	return applied, true
+}
+
+// fail ends the runtime because storage cannot take what it learns.
+func (r *runtime) fail(err error) {
+	if r.broken == nil {
+		r.broken = err
+		r.later(func() { r.abandon(err) })
+	}
+}
+
+// abandon ends the runtime from within. The reading goroutine is blocked in the agent's
+// output until the agent has ended: that is run's to do.
+func (r *runtime) abandon(err error) {
+	r.peer.Close(err)
+	r.quits.Do(func() { close(r.quit) })
+}
+
+func (r *runtime) diagnose(kind provider.DiagnosticKind, method, detail string) {
+	if !r.closing {
+		r.sink.Diagnose(provider.Diagnostic{Kind: kind, Method: method, Detail: detail})
+	}
+}
+
+// errNoAnswer: the bound of a request has passed.
+var errNoAnswer = errors.New("acp: no answer in time")
+
+// send writes a request after the lock is released. done is called exactly once, with the
+// lock held: with the answer, with errNoAnswer after bound (0: it has none), or with why it
+// could not be written. Called with the lock held.
+func (r *runtime) send(method string, params any, bound time.Duration, done func(wire.Answer)) {
+	over := false // guarded by the lock
+	stop := func() bool { return true }
+	once := func(a wire.Answer) {
+		r.do(func() {
+			if over {
+				r.diagnose(provider.Late, method, "answer")
+				return
+			}
+			over = true
+			stop()
+			r.flushArrivals()
+			done(a)
+		})
+	}
+	if bound > 0 {
+		stop = r.clock.AfterFunc(bound, func() {
+			r.do(func() {
+				if !over {
+					over = true
+					done(wire.Answer{Method: method, Err: errNoAnswer})
+				}
+			})
+		})
+	}
+	r.later(func() {
+		if _, err := r.peer.Go(method, params, once); err != nil {
+			r.unwritten(err)
+			once(wire.Answer{Method: method, Err: err})
+		}
+	})
+}
+
+// tell writes a notification after the lock is released; failed, if not nil, is called
+// without the lock when it could not be written.
+func (r *runtime) tell(method string, params any, done func(error)) {
+	r.later(func() {
+		err := r.peer.Notify(method, params)
+		r.unwritten(err)
+		if done != nil {
+			r.do(func() { done(err) })
+		}
+	})
+}
+
+// reply answers a request of the agent after the lock is released.
+func (r *runtime) reply(id wire.RawID, result any) {
+	r.later(func() { r.unwritten(r.peer.Reply(id, result)) })
+}
+
+// refuse answers a request of the agent with an error after the lock is released.
+func (r *runtime) refuse(id wire.RawID, code int, why string) {
+	r.later(func() { r.unwritten(r.peer.ReplyError(id, code, why)) })
+}
+
+// unwritten ends the runtime after a failed write: how much of the line arrived is not
+// known, so the stream cannot be used again.
+func (r *runtime) unwritten(err error) {
+	var broken *wire.WriteError
+	if errors.As(err, &broken) {
+		r.abandon(err)
+	}
+}
+
+// gone says why nothing can be asked of the agent any more, nil if it can. Called with the
+// lock held.
+func (r *runtime) gone() error {
+	if r.closing || r.broken != nil || r.peer.Err() != nil {
+		return agent.Errorf(agent.CodeProviderGone, "the %s process has ended", r.o.Title)
+	}
+	return nil
+}
+
+// run reads until the agent ends, and then says what was lost.
+func (r *runtime) run() {
+	defer close(r.ended)
+	over, closed := make(chan struct{}), make(chan struct{})
+	provider.Go(r.sink, func() {
+		defer close(closed)
+		select {
+		case <-r.quit:
+		case <-over:
+		}
+		ctx, stop := context.WithTimeout(context.Background(), closeBound)
+		defer stop()
+		_ = r.link.Close(ctx) // a process that will not die is reported by its own log line
+	})
+	reason := r.peer.Run()
+	close(over)
+	<-closed
+	r.do(func() { r.endTerminals() })
+	r.served.Wait()
+	r.do(func() {
+		r.stopTimers()
+		why := agent.Errorf(agent.CodeProviderGone, "the %s process ended", r.o.Title)
+		for _, c := range r.cancels {
+			r.finish(c.wait, why)
+		}
+		r.cancels = nil
+		r.letGo(why)
+		if r.closing || !r.ready {
+			return
+		}
+		if _, err := r.sink.Apply(agent.SessionLost{Session: r.root.session, Err: r.lossError(reason)}); err != nil {
+			r.sink.Diagnose(provider.Diagnostic{Kind: provider.Refused, Method: "exit", Detail: "the loss could not be recorded"})
+		}
+		r.closing = true
+	})
+}
+
+func (r *runtime) lossError(reason error) *agent.Error {
+	if r.broken != nil {
+		return agent.Errorf(agent.CodeUnavailable, "the session was closed because its events could not be stored")
+	}
+	if how := r.link.Explain(); how != "" {
+		return agent.Errorf(agent.CodeProviderGone, "%s ended: %s", r.o.Title, how)
+	}
+	if reason != nil {
+		return agent.Errorf(agent.CodeProviderGone, "the conversation with %s broke: %v", r.o.Title, reason)
+	}
+	return agent.Errorf(agent.CodeProviderGone, "%s ended", r.o.Title)
+}
+
+// Close implements provider.Runtime.
+func (r *runtime) Close(ctx context.Context) error {
+	w := newWaiter()
+	r.do(func() {
+		asks := r.ready && r.gone() == nil && r.able.close
+		r.closing = true
+		if !asks {
+			r.finish(w, nil)
+			return
+		}
+		r.send(acp.MethodCloseSession, acp.SessionRef{SessionID: r.root.id}, finishBound, func(wire.Answer) { r.finish(w, nil) })
+	})
+	_ = r.await(ctx, w) // the process ends in any case
+	r.abandon(nil)
+	err := r.link.Close(ctx)
+	select {
+	case <-r.ended:
+	case <-ctx.Done():
+		return errors.Join(err, ctx.Err())
+	}
+	return err
+}
+
+// Done implements provider.Runtime.
+func (r *runtime) Done() <-chan struct{} { return r.ended }
+
+// handle is the reading goroutine's entry: one line, start to end.
+func (r *runtime) handle(f wire.Frame) {
+	r.do(func() {
+		if r.closing || r.broken != nil {
+			if f.Kind == wire.KindRequest {
+				r.refuse(f.ID, wire.CodeInternalError, "the session is being closed")
+			}
+			return
+		}
+		r.heardFrom()
+		if f.Kind == wire.KindRequest {
+			r.flushArrivals()
+			r.request(f)
+			return
+		}
+		r.notified(f)
+	})
+}
+
+// notified handles a notification.
+func (r *runtime) notified(f wire.Frame) {
+	switch f.Method {
+	case acp.MethodUpdate:
+		var n acp.SessionNotification
+		if err := decode(f.Params, &n); err != nil || n.SessionID == "" {
+			r.diagnose(provider.Malformed, f.Method, "")
+			return
+		}
+		if n.Update.Err != nil {
+			r.diagnose(provider.Malformed, string(n.Update.Kind), n.SessionID)
+			return
+		}
+		if !announces(n.Update) {
+			r.flushArrivals()
+		}
+		r.update(&n)
+	case wire.CancelMethod:
+		var p wire.CancelParams
+		if decode(f.Params, &p) == nil {
+			r.withdrawn(p.RequestID)
+		}
+	case acp.MethodElicited:
+		var p acp.Elicited
+		if decode(f.Params, &p) == nil {
+			r.elicited(p.ElicitationID)
+		}
+	default:
+		r.diagnose(provider.Ignored, f.Method, "")
+	}
+}
+
+// stopTimers ends the timers that would outlive the agent.
+func (r *runtime) stopTimers() {
+	stops := []func() bool{r.stopWatch, r.stopReserve, r.stopBarrier, r.stopFold, r.stopArrive, r.stopRestore}
+	for _, stop := range stops {
+		if stop != nil {
+			stop()
+		}
+	}
+	for _, c := range r.cancels {
+		c.stopTimers()
+	}
+}
+
+// callError turns the error of an answer, or of a write, into one that crosses packages.
+func (r *runtime) callError(what string, err error) *agent.Error {
+	var refused *wire.Error
+	var unwritten *wire.WriteError
+	name := r.o.Title
+	switch {
+	case errors.As(err, &refused) && refused.Code == acp.CodeAuthRequired:
+		return agent.Errorf(agent.CodeProviderUnavailable, "%s wants you to sign in first: %s%s", name, reasonOf(refused), r.able.signIn())
+	case errors.As(err, &refused):
+		return agent.Errorf(agent.CodeProviderRefused, "%s refused to %s: %s", name, what, reasonOf(refused))
+	case errors.Is(err, errNoAnswer):
+		return agent.Errorf(agent.CodeTimeout, "%s did not answer when asked to %s", name, what)
+	case errors.Is(err, wire.ErrClosed), errors.As(err, &unwritten):
+		return agent.Errorf(agent.CodeProviderGone, "the %s process ended when asked to %s", name, what)
+	case errors.Is(err, wire.ErrMessageTooLong):
+		return agent.Errorf(agent.CodeInvalid, "%s cannot be asked to %s: the message is too long", name, what)
+	}
+	return agent.Errorf(agent.CodeProviderRefused, "%s gave an answer that cannot be read when asked to %s", name, what)
+}
+
+// reasonOf is what an error answer says: many agents put the reason into its data.
+func reasonOf(e *wire.Error) string {
+	var data struct {
+		Details string `json:"details"`
+		Message string `json:"message"`
+		Reason  string `json:"reason"`
+	}
+	said := strings.TrimSpace(e.Message)
+	if decode(e.Data, &data) != nil {
+		return said
+	}
+	for _, more := range []string{data.Details, data.Message, data.Reason} {
+		if more != "" && !strings.Contains(said, more) {
+			return said + ": " + more
+		}
+	}
+	return said
+}
+
+// without removes one from a list.
+func without[T comparable](list []T, one T) []T {
+	return slices.DeleteFunc(list, func(o T) bool { return o == one })
+}
