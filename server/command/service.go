@@ -252,7 +252,8 @@ func (s *Service) Cancel(ctx context.Context, ws agent.WorkspaceID, id agent.Ses
 }
 
 // mayCancelChild refuses to stop one child alone where the provider cannot: a clear
-// word rather than a stop that never comes.
+// word rather than a stop that never comes. Some providers grant it for each child, and for
+// as long as they like.
 func (s *Service) mayCancelChild(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID) error {
 	child, err := s.Store.Session(ctx, ws, id)
 	if err != nil {
@@ -262,8 +263,8 @@ func (s *Service) mayCancelChild(ctx context.Context, ws agent.WorkspaceID, id a
 	if err != nil {
 		return err
 	}
-	if !root.Capabilities.ChildCancel {
-		return agent.Errorf(agent.CodeCancelUnsupported, "this provider cannot stop one agent alone; stop the whole turn instead")
+	if !root.Capabilities.ChildCancel && !child.Capabilities.ChildCancel {
+		return agent.Errorf(agent.CodeCancelUnsupported, "this agent cannot be stopped alone now; stop the whole turn instead")
 	}
 	return nil
 }

@@ -181,6 +181,10 @@ func (r *runtime) bear(l *lane) {
 	l.live = u
 	r.apply(agent.TurnStarted{Session: l.session, Turn: u.id, Trigger: agent.TriggerDelegation})
 	r.showLaunch(l)
+	if len(r.open) > 0 {
+		r.delivered(r.open[0])
+	}
+	r.release(l.id)
 }
 
 // beginTurn opens a later turn of a child that storage knows.
@@ -204,6 +208,7 @@ func (r *runtime) beginTurn(l *lane) {
 	l.live = u
 	l.launch, l.launchIn = nil, nil
 	r.showLaunch(l)
+	r.release(l.id)
 }
 
 // shutOut gives up a child that may not be: it is stopped, and nothing of it is shown.

@@ -23,6 +23,7 @@ type prompt struct {
 	lane    *lane
 	turn    *turn
 	gone    bool // it is answered, or nobody may answer it any more
+	given   bool // a person's answer is on its way
 	elicits string
 	none    any // the answer that says that nobody answers
 	answer  func(agent.Response) (any, error)
@@ -169,6 +170,9 @@ func (r *runtime) ask(f wire.Frame, p *prompt, i agent.Interaction) {
 	if l.isRoot() {
 		u = r.shownIn(l)
 	}
+	if u == nil && !l.isRoot() && l.last() == nil && !l.shut && r.hold(l.id, f.Method, held{request: &f}) {
+		return // until its work begins
+	}
 	if u == nil || u.dropped || u.closed || u.ended || l.shut {
 		r.diagnose(provider.Refused, f.Method, l.id)
 		r.reply(f.ID, p.none)
@@ -217,6 +221,9 @@ func (r *runtime) withdrawHeld(id wire.RawID) {
 func (r *runtime) endAsk(p *prompt, step agent.InteractionStep) {
 	r.asked = without(r.asked, p)
 	r.unanswered(p)
+	if p.given { // the agent may go on, and end, before its taking has been noted here
+		step = agent.AskResolved
+	}
 	r.apply(agent.InteractionEnded{Session: p.lane.session, Turn: p.turn.id, Request: p.request, Step: step})
 }
 
@@ -256,6 +263,7 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 		default:
 			payload, err = p.answer(a.Response)
 			p.gone = err == nil // one answer, whatever becomes of it on its way
+			p.given = p.gone
 		}
 	})
 	if err != nil {
@@ -268,7 +276,7 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 	}
 	r.unwritten(err)
 	if errors.Is(err, wire.ErrMessageTooLong) { // nothing was written: another answer may do
-		r.do(func() { p.gone = p.turn.closed || p.turn.ended })
+		r.do(func() { p.gone, p.given = p.turn.closed || p.turn.ended, false })
 	}
 	return r.callError("take the answer", err)
 }

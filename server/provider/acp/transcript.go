@@ -53,6 +53,10 @@ func (r *runtime) shown(l *lane, n *acp.SessionNotification) {
 		return
 	}
 	u := r.shownIn(l)
+	if u == nil && !l.isRoot() && !l.shut {
+		r.hold(l.id, string(n.Update.Kind), held{update: n}) // until its work begins
+		return
+	}
 	if u == nil {
 		r.diagnose(provider.Unrouted, string(n.Update.Kind), "no turn has begun")
 		return
