@@ -363,6 +363,10 @@ func (r *runtime) endUnlaunched(parent *lane, by *turn) {
 // level compares what we hold with the list of background tasks that live. Whoever was
 // listed and is no more has ended, whether its end was told or not.
 func (r *runtime) level(f *tasksFrame) {
+	if f.Tasks == nil { // no list is not an empty one
+		r.diagnose(provider.Malformed, f.name(), "no list")
+		return
+	}
 	for _, l := range r.children {
 		listed := l.task != "" && f.has(l.task)
 		if l.listed && !listed && l.live != nil && l.live.begun && l.background {

@@ -186,13 +186,16 @@ func (r *runtime) endTexts() {
 	}
 }
 
-// endLeftovers ends the children whose end was never told. Of one that is to be stopped
+// endLeftovers ends the children whose end was never told. One that the level still lists
+// lives, whatever idle says (SkillfulAgents/SuperAgent#386). Of one that is to be stopped
 // nothing is reported: that it was not confirmed is for its cancel to say.
 func (r *runtime) endLeftovers() {
 	for _, l := range r.children {
 		u := l.live
 		switch {
 		case u == nil:
+		case l.listed:
+			r.diagnose(provider.Ignored, "idle", "it lives: "+l.task)
 		case u.closed:
 			r.unconfirmed(u)
 		default:

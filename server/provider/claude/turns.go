@@ -73,6 +73,7 @@ type turnState struct {
 	state           string // of the session, as it was told last
 	stateTold       bool
 	idling          bool // idle is being handled
+	checked         bool // what the program can do was looked at
 }
 
 func newTurnState() turnState { return turnState{texts: map[string]*userText{}} }
@@ -137,6 +138,7 @@ func (r *runtime) report(u *turn) bool {
 // the provider's own.
 func (r *runtime) turnBegan(f *initFrame) {
 	r.modelIs(r.root, f.Model)
+	r.checkAbilities(f.Capabilities)
 	if r.open != nil {
 		r.loseOpen(f.name())
 	}
@@ -159,6 +161,18 @@ func (r *runtime) turnBegan(f *initFrame) {
 	case by != nil:
 		r.stale = false
 		r.releaseHeld(u)
+	}
+}
+
+// checkAbilities looks once at what the program says of itself.
+func (r *runtime) checkAbilities(list []string) {
+	if r.checked {
+		return
+	}
+	r.checked = true
+	if err := lacking(list); err != nil {
+		r.diagnose(provider.Refused, "capabilities", err.Message)
+		r.o.Logger.Warn("claude", "session", r.root.session, "err", err)
 	}
 }
 
