@@ -25,8 +25,9 @@ type puppet struct {
 	lines   []string // what the adapter wrote
 
 	serial int
-	twice  bool // every line is sent again
-	deaf   bool // the interrupt finds the root launching another child
+	twice  bool   // every line is sent again
+	deafTo string // a kind of line, or of request, that is not answered
+	deaf   bool   // the interrupt finds the root launching another child
 	turn   []string
 	open   bool
 	turns  int
@@ -160,6 +161,7 @@ func (p *puppet) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	switch {
+	case p.deafTo != "" && (m.Type == p.deafTo || m.Request.Subtype == p.deafTo):
 	case m.Type == typeUser:
 		p.message(m.UUID, m.Message.Content)
 	case m.Type == typeResponse:
