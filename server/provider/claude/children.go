@@ -165,6 +165,7 @@ func (r *runtime) beginRun(l *lane, f *taskFrame) {
 	}
 	u.run, u.begun = f.RunID, true
 	l.byRun[f.RunID] = u
+	l.listed = r.onLevel[f.TaskID] // the level names a task just before it starts
 	if u.dropped {
 		r.stopLoose(l)
 		return
@@ -367,8 +368,12 @@ func (r *runtime) level(f *tasksFrame) {
 		r.diagnose(provider.Malformed, f.name(), "no list")
 		return
 	}
+	clear(r.onLevel)
+	for _, t := range f.Tasks {
+		r.onLevel[t.TaskID] = true
+	}
 	for _, l := range r.children {
-		listed := l.task != "" && f.has(l.task)
+		listed := r.onLevel[l.task]
 		if l.listed && !listed && l.live != nil && l.live.begun && l.background {
 			r.diagnose(provider.Unrouted, f.name(), "no end was told of "+l.task)
 			r.settleChild(l.live, agent.OutcomeInterrupted, agent.Errorf(agent.CodeProviderGone, "Claude did not tell how this agent ended"))

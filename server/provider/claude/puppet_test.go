@@ -338,7 +338,7 @@ func (p *puppet) started(k *kid) {
 }
 
 func (p *puppet) level() {
-	var tasks []fields
+	tasks := []fields{}
 	for _, name := range sortedKeys(p.kids) {
 		if k := p.kids[name]; k.live && k.background {
 			tasks = append(tasks, fields{"task_id": k.task, "run_id": k.run, "task_type": taskAgent})
