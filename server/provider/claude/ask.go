@@ -99,7 +99,7 @@ func withMember(object json.RawMessage, name string, value any) (json.RawMessage
 func (q *inquiry) askPlan(p *permissionRequest) {
 	i := &q.interaction
 	i.Kind, i.Title = agent.InteractionPlan, "Begin with this plan?"
-	i.Detail.Text = show.Output(cmp.Or(readInput(p.Input).Plan, p.Description))
+	i.Detail.Text = show.Output(cmp.Or(readInput(p.Input).Plan, p.Description, "The plan was not written down; it is in the conversation."))
 	yes := func(mode string) func(string) any {
 		update := permissionUpdate{raw: json.RawMessage(`{"type":"setMode","mode":"` + mode + `","destination":"session"}`)}
 		return func(string) any { return p.allow([]permissionUpdate{update}) }

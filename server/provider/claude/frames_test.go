@@ -208,7 +208,7 @@ func TestGarbledLines(t *testing.T) {
 		}
 		switch f := f.(type) {
 		case *requestFrame:
-			if q, err := inquire(f); err == nil && q.reply == nil {
+			if q, err := inquire(f, nil); err == nil && q.reply == nil {
 				t.Fatalf("nothing can answer %s", line)
 			}
 		case *messageFrame:

@@ -27,7 +27,7 @@ func (r *runtime) ask(f *requestFrame) {
 		r.diagnose(provider.Ignored, f.subtype(), "asked before")
 		return
 	}
-	q, err := inquire(f)
+	q, err := inquire(f, r.o.SettingSources)
 	if err != nil {
 		r.diagnose(provider.Malformed, f.subtype(), f.RequestID)
 		r.refuse(f, "the request cannot be read")

@@ -20,7 +20,7 @@ func asked(t testing.TB, name string) []*inquiry {
 		if s := f.subtype(); s != reqCanUseTool && s != reqElicit {
 			continue
 		}
-		q, err := inquire(f)
+		q, err := inquire(f, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -95,6 +95,33 @@ func TestPermissionOfAChild(t *testing.T) {
 	}
 }
 
+// A rule that would be written to a file which the binary does not read holds for the
+// session instead: else it would ask again at once.
+func TestRulesAreKeptWhereTheyAreRead(t *testing.T) {
+	f := framesOf[*requestFrame](t, "f_child_permission_allow")[0]
+	for name, c := range map[string]struct {
+		sources     []string
+		destination string
+	}{
+		"all":   {nil, "localSettings"},
+		"local": {[]string{SettingsLocal}, "localSettings"},
+		"user":  {[]string{SettingsUser}, "session"},
+		"none":  {[]string{}, "session"},
+	} {
+		q, err := inquire(f, c.sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got allowAnswer
+		if err := json.Unmarshal([]byte(wireForm(t, q, agent.Response{OptionID: "always"})), &got); err != nil {
+			t.Fatal(err)
+		}
+		if u := got.UpdatedPermissions[0]; u.Destination != c.destination || u.Rules[0].Content != "touch made-by-child.txt" || u.Behavior != "allow" {
+			t.Errorf("%s: %+v", name, u)
+		}
+	}
+}
+
 // Every prompt that was recorded can be answered by each of its options, and names the
 // child that asks: the owner of the tool call (B076).
 func TestEveryRecordedPrompt(t *testing.T) {
@@ -136,7 +163,7 @@ func promptOf(t fataler, tool, input, more string) *inquiry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := inquire(f.(*requestFrame))
+	q, err := inquire(f.(*requestFrame), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
