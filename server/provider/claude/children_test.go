@@ -30,7 +30,7 @@ func (s *scene) wake(name, run string) {
 func TestChildBeginsWithItsCall(t *testing.T) {
 	play(t, func(s *scene) {
 		s.start(func() {
-			s.emit("stream_event", fields{"event": fields{"type": streamStart, "message": fields{"id": "m1"}}})
+			s.emit("stream_event", fields{"event": fields{"type": "message_start", "message": fields{"id": "m1"}}})
 			s.emit("stream_event", fields{"event": fields{
 				"type": streamBlockStart, "index": 0, "content_block": fields{"type": blockToolUse, "id": "toolu_one", "name": toolTask, "input": fields{}},
 			}})

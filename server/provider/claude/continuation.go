@@ -104,8 +104,17 @@ func (r *runtime) holdEnd(u *turn, outcome agent.Outcome, why *agent.Error) {
 	r.releaseHeld(nil)
 	u.outcome, u.err = outcome, why
 	r.held = u
-	if r.stateTold && !r.busyWorkflow() {
+	r.boundHeld()
+}
+
+// boundHeld bounds the wait of a held end where the program will not say idle.
+func (r *runtime) boundHeld() {
+	u := r.held
+	if u == nil || r.stateTold && !r.busyWorkflow() {
 		return
+	}
+	if r.stopHeld != nil {
+		r.stopHeld()
 	}
 	r.stopHeld = r.clock.AfterFunc(heldBound, func() {
 		r.do(func() {

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,18 +25,19 @@ type puppet struct {
 	why     string
 	lines   []string // what the adapter wrote
 
-	serial int
-	twice  bool   // every line is sent again
-	deafTo string // a kind of line, or of request, that is not answered
-	deaf   bool   // the interrupt finds the root launching another child
-	turn   []string
-	open   bool
-	turns  int
-	asks   map[string]func(behavior string)
-	kids   map[string]*kid
-	queue  []queued // messages that wait for the running turn
-	notice int      // ends of background children that the root was not told of
-	quiet  bool     // no continuation follows the end of a child
+	serial  int
+	twice   bool   // every line is sent again
+	version string // minVersion by default
+	deafTo  string // a kind of line, or of request, that is not answered
+	deaf    bool   // the interrupt finds the root launching another child
+	turn    []string
+	open    bool
+	turns   int
+	asks    map[string]func(behavior string)
+	kids    map[string]*kid
+	queue   []queued // messages that wait for the running turn
+	notice  int      // ends of background children that the root was not told of
+	quiet   bool     // no continuation follows the end of a child
 
 	points map[string]func()
 	onTurn []func(text string) // of each root turn that a message began; the last one repeats
@@ -50,6 +52,8 @@ type kid struct {
 	parent                *kid
 	background, live      bool
 }
+
+const reasonCompleted = "completed"
 
 const puppetSession = "0c0ffee0-0000-4000-8000-000000000001"
 
@@ -170,7 +174,7 @@ func (p *puppet) Write(b []byte) (int, error) {
 			f(m.Response.Response.Behavior)
 		}
 	case m.Request.Subtype == reqInitialize:
-		p.answer(m.RequestID, fields{"claude_code_version": minVersion})
+		p.answer(m.RequestID, fields{"claude_code_version": cmp.Or(p.version, minVersion)})
 	case m.Request.Subtype == reqInterrupt:
 		p.interrupt(m.RequestID)
 	case m.Request.Subtype == reqStopTask:

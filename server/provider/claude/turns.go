@@ -240,6 +240,7 @@ func (r *runtime) turnResult(f *resultFrame) {
 		return // a later turn answers: the wait goes on
 	case f.empty() && !u.reported:
 		u.ended = true
+		r.boundHeld()
 	case f.empty() && r.liveChildren(nil) == 0:
 		r.holdEnd(u, "", nil)
 	case f.empty():
