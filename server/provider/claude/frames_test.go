@@ -42,7 +42,7 @@ func linesOf(t testing.TB, name, dir string) []json.RawMessage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	var out []json.RawMessage
 	for r := bufio.NewReader(file); ; {
 		raw, err := r.ReadBytes('\n')

@@ -41,9 +41,6 @@ type permissionRequest struct {
 	Reason      string `json:"decision_reason"`
 	ToolUseID   string `json:"tool_use_id"`
 	AgentID     string `json:"agent_id"`
-	MCPServer   struct {
-		Name string `json:"name"`
-	} `json:"mcp_server"`
 }
 
 // permissionUpdate changes what is allowed from now on. It goes back as it came.

@@ -141,7 +141,7 @@ func shellEnds(t *testing.T, script string, kill bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.Close() //nolint:errcheck // it was only read
+	defer held.Close()
 	out := bufio.NewReader(link)
 	if line, err := out.ReadString('\n'); err != nil || line != "started\n" {
 		t.Fatalf("%q, %v", line, err)
