@@ -107,10 +107,14 @@ func (q *inquiry) askPlan(p *permissionRequest) {
 	q.offer([]choice{
 		{agent.Option{ID: optionAllow, Label: "Begin, and ask before edits", Role: agent.RoleAllow}, yes(modeDefault)},
 		{agent.Option{ID: optionMode + modeAcceptEdits, Label: "Begin, and accept all edits", Role: agent.RoleAllowAlways}, yes(modeAcceptEdits)},
-		{agent.Option{ID: optionDeny, Label: "Go on planning", Role: agent.RoleDeny, Description: "What you write with it is what the agent plans for"},
-			func(text string) any { return p.deny(cmp.Or(text, "The user wants to go on planning."), false) }},
-		{agent.Option{ID: optionStop, Label: "Decline and stop", Role: agent.RoleAbort, Description: "Stops the agent that asks"},
-			func(text string) any { return p.deny(cmp.Or(text, "The user declined this."), true) }},
+		{
+			agent.Option{ID: optionDeny, Label: "Go on planning", Role: agent.RoleDeny, Description: "What you write with it is what the agent plans for"},
+			func(text string) any { return p.deny(cmp.Or(text, "The user wants to go on planning."), false) },
+		},
+		{
+			agent.Option{ID: optionStop, Label: "Decline and stop", Role: agent.RoleAbort, Description: "Stops the agent that asks"},
+			func(text string) any { return p.deny(cmp.Or(text, "The user declined this."), true) },
+		},
 	})
 }
 

@@ -179,19 +179,27 @@ func TestPromptsOfTools(t *testing.T) {
 	}{
 		{
 			"edit", "Edit", `{"file_path":"/w/a.go","old_string":"x\ny","new_string":"z"}`, `,"blocked_path":"/w/a.go"`,
-			"Edit a.go", agent.Detail{CallID: "t", Diff: "--- a/w/a.go\n+++ b/w/a.go\n@@ @@\n-x\n-y\n+z\n"}, "allow deny stop",
+			"Edit a.go",
+			agent.Detail{CallID: "t", Diff: "--- a/w/a.go\n+++ b/w/a.go\n@@ @@\n-x\n-y\n+z\n"},
+			"allow deny stop",
 		},
 		{
 			"write", "Write", `{"file_path":"/w/b","content":"1\n2\n"}`, "",
-			"Write b", agent.Detail{CallID: "t", Diff: "--- /dev/null\n+++ b/w/b\n+1\n+2\n"}, "allow deny stop",
+			"Write b",
+			agent.Detail{CallID: "t", Diff: "--- /dev/null\n+++ b/w/b\n+1\n+2\n"},
+			"allow deny stop",
 		},
 		{
 			"reason, and only once", "Bash", `{"command":"rm -r x"}`, `,"decision_reason":"it deletes","suppress_always_allow_rule":true,"permission_suggestions":[{"type":"setMode","mode":"acceptEdits","destination":"session"}]`,
-			"Run rm -r x", agent.Detail{CallID: "t", Command: "rm -r x", Reason: "it deletes"}, "allow deny stop",
+			"Run rm -r x",
+			agent.Detail{CallID: "t", Command: "rm -r x", Reason: "it deletes"},
+			"allow deny stop",
 		},
 		{
 			"server", "mcp__files__read", `{"a":[1, 2]}`, `,"permission_suggestions":[{"type":"addRules","rules":[{"toolName":"mcp__files__read"}],"behavior":"allow","destination":"userSettings"}]`,
-			"files: read", agent.Detail{CallID: "t", Text: "```json\n{\"a\":[1,2]}\n```"}, "allow always deny stop",
+			"files: read",
+			agent.Detail{CallID: "t", Text: "```json\n{\"a\":[1,2]}\n```"},
+			"allow always deny stop",
 		},
 		{"no arguments", "Odd", `null`, "", "Odd", agent.Detail{CallID: "t"}, "allow deny stop"},
 		{"agent", "Agent", `{"description":"Look","prompt":"Look around"}`, "", "Start agent: Look", agent.Detail{CallID: "t", Text: "Look around"}, "allow deny stop"},
@@ -229,8 +237,10 @@ func TestAnswersToAnyPrompt(t *testing.T) {
 		all := strings.Join(suggestions, ",")
 		input := rapid.SampledFrom([]string{`{}`, `{"command":7}`, `{"questions":[{"question":"a"},{"question":"a"}]}`, `{"plan":"p"}`}).Draw(t, "input")
 		q := promptOf(t, rapid.SampledFrom([]string{"Bash", "AskUserQuestion", "ExitPlanMode", "mcp__x"}).Draw(t, "tool"), input, `,"permission_suggestions":[`+all+`]`)
-		answer := agent.Response{OptionID: word.Draw(t, "option"), Action: word.Draw(t, "action"), Text: word.Draw(t, "text"),
-			Answers: rapid.MapOf(word, word).Draw(t, "answers")}
+		answer := agent.Response{
+			OptionID: word.Draw(t, "option"), Action: word.Draw(t, "action"), Text: word.Draw(t, "text"),
+			Answers: rapid.MapOf(word, word).Draw(t, "answers"),
+		}
 		payload, err := q.reply(answer)
 		if err != nil {
 			if !errors.Is(err, &agent.Error{Code: agent.CodeInvalidAnswer}) {
