@@ -1,7 +1,6 @@
 package claude
 
 import (
-	"slices"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -172,27 +171,6 @@ func (r *runtime) idle() {
 	}
 	r.releaseHeld(nil)
 	r.confirmIdle()
-}
-
-// endTexts forgets the messages whose fate is told, and gives up what was queued and not
-// read.
-func (r *runtime) endTexts() {
-	for _, id := range sortedKeys(r.texts) {
-		x := r.texts[id]
-		if !x.acked {
-			continue
-		}
-		if !x.over() {
-			r.diagnose(provider.Unrouted, "idle", "a message was never read")
-			r.lose(x)
-		}
-		delete(r.texts, id)
-	}
-	for _, u := range slices.Clone(r.announced) {
-		if u.opens.over() { // taken into a turn that has ended
-			r.foldInto(nil, u.opens)
-		}
-	}
 }
 
 // endLeftovers ends the children whose end was never told. One that the level still lists

@@ -96,9 +96,9 @@ func TestGuidanceInTheWaitDoesNotProlongIt(t *testing.T) {
 		s.ends("one")
 		end := s.deadline()
 		s.passes(20 * time.Second)
-		s.puppet.mu.Lock()
+		s.mu.Lock()
 		s.puppet.open = true // the message waits behind a continuation that never speaks
-		s.puppet.mu.Unlock()
+		s.mu.Unlock()
 		in := s.guide()
 		s.check(s.deadline().Equal(end), "the wait was prolonged to %v", s.deadline())
 		s.passes(10 * time.Second)
@@ -151,7 +151,7 @@ func TestResultIsNotTheEnd(t *testing.T) {
 			s.delegate("two", nil, true)
 			s.finish(s.kids["two"], taskCompleted)
 			s.puppet.open = false // its result, and nothing after it yet
-			s.emit("result/success", fields{"user_message_uuids": s.puppet.turn, "num_turns": 1, "terminal_reason": reasonCompleted})
+			s.emit("result/success", fields{"user_message_uuids": s.turn, "num_turns": 1, "terminal_reason": reasonCompleted})
 		})
 		turn := s.rootTurn()
 		s.check(turn.Live(), "the root ended with its result")
@@ -181,7 +181,7 @@ func TestHeldEndWithoutStates(t *testing.T) {
 	play(t, func(s *scene) {
 		s.start(func() {
 			s.puppet.open = false
-			s.emit("result/success", fields{"user_message_uuids": s.puppet.turn, "num_turns": 1, "terminal_reason": reasonCompleted})
+			s.emit("result/success", fields{"user_message_uuids": s.turn, "num_turns": 1, "terminal_reason": reasonCompleted})
 		})
 		rt := s.rt.(*runtime)
 		rt.do(func() { rt.stateTold = false }) // a program that tells none: hold again
@@ -214,9 +214,9 @@ func TestWorkflowHoldsNoTurn(t *testing.T) {
 func TestOlderIdleDoesNotEndAMessage(t *testing.T) {
 	play(t, func(s *scene) {
 		s.start(func() { s.done("[root] done") })
-		s.puppet.mu.Lock()
+		s.mu.Lock()
 		s.onTurn = []func(string){func(string) {}}
-		s.puppet.mu.Unlock()
+		s.mu.Unlock()
 		rt := s.rt.(*runtime)
 		in := s.Submit(s.Root, "More.")
 		rt.do(func() {
@@ -249,9 +249,9 @@ func TestMessageOverTheLastText(t *testing.T) {
 
 func TestMessageThatIsNeverQueued(t *testing.T) {
 	play(t, func(s *scene) {
-		s.puppet.mu.Lock()
+		s.mu.Lock()
 		s.deafTo = typeUser
-		s.puppet.mu.Unlock()
+		s.mu.Unlock()
 		in := s.Submit(s.Root, "Go.")
 		began := time.Now()
 		err := s.rt.Start(s.t.Context(), in)
@@ -271,9 +271,9 @@ func TestAnotherProgramsNoticesDoNotEndOurMessage(t *testing.T) {
 			s.begin()
 		})
 		s.does(func() { s.deafTo = "" })
-		s.puppet.mu.Lock()
+		s.mu.Lock()
 		s.onTurn = append(s.onTurn, func(string) { s.done("[root] answer") })
-		s.puppet.mu.Unlock()
+		s.mu.Unlock()
 		s.in = s.Submit(s.Root, "What happened?")
 		if err := s.rt.Start(s.t.Context(), s.in); err != nil {
 			t.Fatal(err)

@@ -160,7 +160,9 @@ func TestInterruptConfirmsNoChild(t *testing.T) {
 		s.passes(5 * time.Second)
 		s.check(s.wrote(reqStopTask) == 1, "the child that runs on was not asked to stop")
 		s.passes(15 * time.Second)
-		<-result
+		if err := <-result; err == nil {
+			t.Error("the cancel ended before its bound")
+		}
 		states := s.CompleteCancel(c, s.Evidence())
 		for i, want := range []agent.TargetState{agent.TargetCanceled, agent.TargetCanceled, agent.TargetInterrupted} {
 			s.check(states[i] == want, "target %d is %s, want %s", i, states[i], want)

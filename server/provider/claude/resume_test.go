@@ -83,11 +83,11 @@ func TestResumeReadsTheProgramsOwnList(t *testing.T) {
 type refuser struct{ *puppet }
 
 func (p refuser) Write(b []byte) (int, error) {
-	p.puppet.mu.Lock()
+	p.mu.Lock()
 	p.emit("result/error_during_execution", fields{"is_error": true, "errors": []string{"No conversation found with session ID: x"}})
 	p.closed = true
 	p.moved.Broadcast()
-	p.puppet.mu.Unlock()
+	p.mu.Unlock()
 	return len(b), nil
 }
 

@@ -2,7 +2,6 @@ package claude
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -42,7 +41,7 @@ func playWith(t *testing.T, root agent.Session, f func(s *scene)) {
 func (s *scene) open() {
 	s.t.Helper()
 	adapter := New(Options{
-		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger:  slog.New(slog.DiscardHandler),
 		Connect: func(context.Context, provider.OpenParams) (Transport, error) { return s.puppet, nil },
 	})
 	rt, err := adapter.Open(s.t.Context(), s.OpenParams(), s.Sink)
@@ -63,9 +62,9 @@ func (s *scene) close() {
 // does has the puppet do something, and waits until it was handled.
 func (s *scene) does(f func()) {
 	s.t.Helper()
-	s.puppet.mu.Lock()
+	s.mu.Lock()
 	f()
-	s.puppet.mu.Unlock()
+	s.mu.Unlock()
 	synctest.Wait()
 }
 
