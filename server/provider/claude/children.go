@@ -3,6 +3,7 @@ package claude
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -132,15 +133,20 @@ func (r *runtime) launchUnseen(f *taskFrame) *lane {
 // one; nil if there never was one.
 func (r *runtime) workOf(l *lane) *turn {
 	switch {
-	case l.isRoot():
-		if r.open != nil {
-			r.speak(r.open)
-			return r.open
-		}
 	case l.live != nil:
 		return l.live
+	case !l.isRoot():
+		return l.last()
+	case r.open != nil:
+		r.speak(r.open)
+		return r.open
 	}
-	return l.last()
+	for _, u := range slices.Backward(l.order) {
+		if u.reported { // what was empty never was a turn
+			return u
+		}
+	}
+	return nil
 }
 
 // beginRun binds the announced first turn of a child to its run, or begins a later turn.

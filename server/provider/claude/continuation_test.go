@@ -1,7 +1,10 @@
 package claude
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -287,5 +290,64 @@ func TestAnotherProgramsNoticesDoNotEndOurMessage(t *testing.T) {
 		s.check(s.rootTurn().Outcome == agent.OutcomeCompleted && s.said("[root] answer"), "root turn %+v", s.rootTurn())
 		s.check(len(v.ProviderTurns) == 1 && len(v.Children()) == 0, "provider turns %+v", v.ProviderTurns)
 		s.check(s.Diagnosed(provider.Unrouted) == 1, "the notice of nobody's agent was not counted")
+	})
+}
+
+// anthropics/claude-agent-sdk-typescript#383, obsidian-copilot#2907: the result of a notice
+// ended the person's turn with an empty answer.
+func TestResultOfANoticeDoesNotEndAPersonsTurn(t *testing.T) {
+	play(t, func(s *scene) {
+		s.start(func() {
+			s.emit("result/success", fields{"num_turns": 0, "result": "", "origin": fields{"kind": originNotice}})
+			s.emit("result/success", fields{"num_turns": 1, "result": "x", "origin": fields{"kind": originNotice}})
+		})
+		turn := s.rootTurn()
+		s.check(turn.Phase == agent.PhaseRunning, "root turn %+v", turn)
+		s.does(func() { s.done("[root] answer") })
+		s.check(s.rootTurn().Outcome == agent.OutcomeCompleted && s.said("[root] answer"), "root turn %+v", s.rootTurn())
+	})
+}
+
+// An init that is said again in mid-turn begins nothing; one of another message proves
+// that a result was lost.
+func TestInitInMidTurn(t *testing.T) {
+	play(t, func(s *scene) {
+		s.start(func() {
+			s.says(nil, "[root] first")
+			s.begin()
+			s.says(nil, "[root] second")
+		})
+		s.check(len(s.View().ProviderTurns) == 1, "provider turns %+v", s.View().ProviderTurns)
+		in := s.guide()
+		s.does(func() {
+			q := s.queue[0]
+			s.queue = nil
+			s.begin(q.uuid)
+			s.says(nil, "[root] third")
+		})
+		v := s.View()
+		s.check(v.ProviderTurns[0].Outcome == agent.OutcomeInterrupted && v.RootTurn().Phase == agent.PhaseRunning, "provider turns %+v", v.ProviderTurns)
+		s.does(func() { s.done("") })
+		s.check(s.rootTurn().Outcome == agent.OutcomeCompleted && s.status(in.Message) == agent.MessageCompleted, "root turn %+v", s.rootTurn())
+	})
+}
+
+// A message that a stop has overtaken is not written: it would be read all the same.
+func TestMessageAfterAStopIsNotWritten(t *testing.T) {
+	play(t, func(s *scene) {
+		s.background("one")
+		in := s.Guidance(s.Root, "And this.")
+		s.does(func() { s.deafTo = reqInterrupt })
+		c := s.PrepareCancel(s.in.Turn)
+		ctx, stop := context.WithCancel(s.t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.rt.Cancel(ctx, c, s.Heard) }()
+		synctest.Wait()
+		err := s.rt.Guide(s.t.Context(), in)
+		s.check(errors.Is(err, &agent.Error{Code: agent.CodeTurnCanceling}), "Guide = %v", err)
+		s.check(s.wrote("And this.") == 0 && s.status(in.Message) == agent.MessageUndelivered, "the message is %s", s.status(in.Message))
+		stop()
+		s.check(<-done != nil, "the cancel was confirmed")
+		s.CompleteCancel(c, nil)
 	})
 }

@@ -114,9 +114,6 @@ func (r *runtime) report(u *turn) bool {
 func (r *runtime) turnBegan(f *initFrame) {
 	r.modelIs(r.root, f.Model)
 	r.checkAbilities(f.Capabilities)
-	if r.open != nil {
-		r.loseOpen(f.name())
-	}
 	var by *userText
 	for _, id := range f.UserMessageUUIDs {
 		x := r.texts[id]
@@ -125,7 +122,15 @@ func (r *runtime) turnBegan(f *initFrame) {
 			by = cmp.Or(by, x)
 		}
 	}
+	lost := r.open
+	if lost != nil && (by == nil || lost.opens == by) {
+		r.diagnose(provider.Ignored, f.name(), "said again") // the turn goes on
+		return
+	}
 	u := r.placeTurn(by)
+	if lost != nil && lost != u {
+		r.loseOpen(f.name()) // after the next one is reported: the root must not settle between them
+	}
 	u.begun = true
 	r.open = u
 	switch {
@@ -196,6 +201,11 @@ func (r *runtime) speak(u *turn) bool {
 // work: without a live child a continuation may follow.
 func (r *runtime) turnResult(f *resultFrame) {
 	u := r.open
+	if u != nil && u.opens != nil && f.ofNotice() {
+		// Of a notice, without a turn of its own (anthropics/claude-agent-sdk-typescript#383).
+		r.diagnose(provider.Late, f.name(), "of another turn")
+		return
+	}
 	r.open = nil
 	if u == nil {
 		u = r.resultWithoutTurn(f)
