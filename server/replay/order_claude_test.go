@@ -17,6 +17,7 @@ import (
 // claudeLine is as much of a line of Claude's as an order hangs on.
 type claudeLine struct {
 	Event     string `json:"event"` // of a note
+	UUID      string `json:"uuid"`
 	Type      string `json:"type"`
 	Subtype   string `json:"subtype"`
 	AgentID   string `json:"agent_id"`
@@ -127,8 +128,21 @@ func orderOfClaude(t fataler, name string, late bool) (lines []wireLine, childre
 		default:
 			o.root(at, m)
 		}
+		o.repeat(at, m)
 	}
 	return o.lines, children
+}
+
+// repeat says how a line may be said again: a frame about a task or the state also under
+// another id, and what has happened also later, when it is long known. A level that is
+// said later would be another one.
+func (o *claudeOrder) repeat(at int, m claudeLine) {
+	w := &o.lines[at]
+	level := m.Subtype == "background_tasks_changed" || m.Subtype == "session_state_changed"
+	w.later = m.UUID != "" && !level
+	if m.Type == "system" && m.UUID != "" && (level || m.TaskID != "") && at%2 == 0 {
+		w.twin = bytes.ReplaceAll(w.msg, []byte(m.UUID), []byte("00000000"+m.UUID[8:]))
+	}
 }
 
 func (o *claudeOrder) after(at, first int) {
@@ -357,8 +371,11 @@ func anotherOrder(t fataler, want map[string]any, lines []wireLine, pick picker)
 // Every recording with children comes to the same end in whatever order its agents speak,
 // as far as the wire leaves it open, with lines said twice and with edges early or late.
 func TestOrderOfARecordingOfClaudeDoesNotMatter(t *testing.T) {
-	for _, name := range claudeSuite.recordings(t) {
+	for n, name := range claudeSuite.recordings(t) {
 		for _, late := range []bool{false, true} {
+			if raceEnabled && late == (n%2 == 0) {
+				continue // half of them
+			}
 			lines, children := orderOfClaude(t, name, late)
 			if !children {
 				continue
