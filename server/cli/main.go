@@ -123,7 +123,7 @@ func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 // given are the flags that were set, by name.
 func given(cmd *cobra.Command) map[string]string {
 	set := map[string]string{}
-	for _, name := range []string{"home", "listen", "url", "log", "codex-bin"} {
+	for _, name := range []string{"home", "listen", "url", "log", "codex-bin", "claude-bin"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
 			set[name] = f.Value.String()
 		}

@@ -34,7 +34,7 @@ func (a *app) replay() *cobra.Command {
 			return a.printJSON(end)
 		},
 	}
-	cmd.Flags().StringVar(&provider, "provider", "", "whose recording it is, for example codex")
+	cmd.Flags().StringVar(&provider, "provider", "", "whose recording it is: codex or claude")
 	return cmd
 }
 

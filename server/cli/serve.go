@@ -23,6 +23,7 @@ func (a *app) serve() *cobra.Command {
 	f.String("listen", "", "host:port to listen on; port 0 takes a free one (TURNKEEPER_LISTEN)")
 	f.String("log", "", "debug, info, warn or error (TURNKEEPER_LOG)")
 	f.String("codex-bin", "", "path of the codex program (TURNKEEPER_CODEX_BIN)")
+	f.String("claude-bin", "", "path of the claude program (TURNKEEPER_CLAUDE_BIN)")
 	f.BoolVar(&open, "open", false, "open the web view, signed in, once the daemon is ready; the working directory becomes the first workspace")
 	f.BoolVar(&anyPort, "any-port", false, "take a free port if the one asked for is taken")
 	return cmd

@@ -30,6 +30,7 @@ type Config struct {
 
 	ProviderEnv []string // names of variables every provider process may inherit
 	Codex       Provider
+	Claude      Claude
 
 	origins map[string]Origin
 }
@@ -38,6 +39,19 @@ type Config struct {
 type Provider struct {
 	Bin string   // path of the program; "" to search for it
 	Env []string // names of variables it may inherit besides ProviderEnv
+}
+
+// Claude is what can be set of Claude Code besides.
+type Claude struct {
+	Provider
+	// Continuation is how long its main agent may take to go on after its last agent has
+	// ended.
+	Continuation time.Duration
+	// PermissionMode is that of sessions which name none; configured leaves it to the user's
+	// settings.
+	PermissionMode string
+	// Settings are the files of settings that a session reads: user, project, local.
+	Settings []string
 }
 
 // Source is one of the four places a value can come from.

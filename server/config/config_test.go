@@ -131,6 +131,8 @@ func TestErrorsNameThePlace(t *testing.T) {
 		{"variable", "", []string{"TURNKEEPER_LISTEN", "nowhere"}, []string{"TURNKEEPER_LISTEN", "nowhere"}},
 		{"short token", "", []string{"TURNKEEPER_TOKEN", "abc"}, []string{"TURNKEEPER_TOKEN", "16"}},
 		{"relative program", "", []string{"TURNKEEPER_CODEX_BIN", "codex"}, []string{"TURNKEEPER_CODEX_BIN", "absolute"}},
+		{"unknown settings", "[providers.claude]\nsettings = [\"user\", \"all\"]\n", nil, []string{"providers.claude.settings", "all", "local"}},
+		{"no wait at all", "[providers.claude]\ncontinuation = \"0s\"\n", nil, []string{"providers.claude.continuation"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -195,6 +197,8 @@ func TestFileAndTableNameTheSameKeys(t *testing.T) {
 	f.Storage.Synchronous, f.Storage.KeepEvents = &s, &n
 	f.Turns.CancelBound, f.Turns.StallAfter, f.Providers.IdleClose = &s, &s, &s
 	f.Providers.Env, f.Providers.Codex.Bin, f.Providers.Codex.Env = &l, &s, &l
+	claude := &f.Providers.Claude
+	claude.Bin, claude.Env, claude.Continuation, claude.PermissionMode, claude.Settings = &s, &l, &s, &s, &l
 	got, want := map[string]bool{}, map[string]bool{}
 	for k := range f.values() {
 		got[k] = true

@@ -41,8 +41,13 @@ var keys = []key{
 	{"turns.stall_after", "", "", duration(func(c *Config) *time.Duration { return &c.StallAfter }, time.Second, 24*time.Hour), func(c *Config) string { return c.StallAfter.String() }},
 	{"providers.idle_close", "", "", duration(func(c *Config) *time.Duration { return &c.IdleClose }, 0, 30*24*time.Hour), func(c *Config) string { return c.IdleClose.String() }},
 	{"providers.env", "", "", list(func(c *Config) *[]string { return &c.ProviderEnv }), showList(func(c *Config) []string { return c.ProviderEnv })},
-	{"providers.codex.bin", "TURNKEEPER_CODEX_BIN", "codex-bin", setBin, func(c *Config) string { return c.Codex.Bin }},
+	{"providers.codex.bin", "TURNKEEPER_CODEX_BIN", "codex-bin", program(func(c *Config) *string { return &c.Codex.Bin }), func(c *Config) string { return c.Codex.Bin }},
 	{"providers.codex.env", "", "", list(func(c *Config) *[]string { return &c.Codex.Env }), showList(func(c *Config) []string { return c.Codex.Env })},
+	{"providers.claude.bin", "TURNKEEPER_CLAUDE_BIN", "claude-bin", program(func(c *Config) *string { return &c.Claude.Bin }), func(c *Config) string { return c.Claude.Bin }},
+	{"providers.claude.env", "", "", list(func(c *Config) *[]string { return &c.Claude.Env }), showList(func(c *Config) []string { return c.Claude.Env })},
+	{"providers.claude.continuation", "", "", duration(func(c *Config) *time.Duration { return &c.Claude.Continuation }, time.Second, time.Hour), func(c *Config) string { return c.Claude.Continuation.String() }},
+	{"providers.claude.permission_mode", "", "", oneOf(func(c *Config) *string { return &c.Claude.PermissionMode }, "configured", "default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions"), func(c *Config) string { return c.Claude.PermissionMode }},
+	{"providers.claude.settings", "", "", listOf(func(c *Config) *[]string { return &c.Claude.Settings }, "user", "project", "local"), showList(func(c *Config) []string { return c.Claude.Settings })},
 }
 
 func defaults() *Config {
@@ -59,7 +64,21 @@ func defaults() *Config {
 			"SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
 			"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 		},
-		Codex:   Provider{Env: []string{"CODEX_*", "OPENAI_*", "AZURE_OPENAI_*", "RUST_LOG"}},
+		Codex: Provider{Env: []string{"CODEX_*", "OPENAI_*", "AZURE_OPENAI_*", "RUST_LOG"}},
+		Claude: Claude{
+			// Each by its name: any variable of Claude Code changes what it does, those of a
+			// session that the daemon was started from above all.
+			Provider: Provider{Env: []string{
+				"ANTHROPIC_*", "AWS_*", "CLOUD_ML_REGION", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT",
+				"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX",
+				"CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_SKIP_BEDROCK_AUTH", "CLAUDE_CODE_SKIP_VERTEX_AUTH",
+				"CLAUDE_CODE_MAX_OUTPUT_TOKENS", "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+				"DISABLE_TELEMETRY", "MAX_THINKING_TOKENS", "BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS", "IS_SANDBOX",
+			}},
+			Continuation:   30 * time.Second,
+			PermissionMode: "configured",
+			Settings:       []string{"user", "project", "local"},
+		},
 		origins: map[string]Origin{},
 	}
 }
@@ -98,12 +117,14 @@ func setKeepEvents(c *Config, s string) error {
 	return nil
 }
 
-func setBin(c *Config, s string) error {
-	if !filepath.IsAbs(s) {
-		return fmt.Errorf("%q is not an absolute path", s)
+func program(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		if !filepath.IsAbs(s) {
+			return fmt.Errorf("%q is not an absolute path", s)
+		}
+		*field(c) = s
+		return nil
 	}
-	c.Codex.Bin = s
-	return nil
 }
 
 func text(field func(*Config) *string) func(*Config, string) error {
@@ -146,6 +167,21 @@ func list(field func(*Config) *[]string) func(*Config, string) error {
 			}
 		}
 		*field(c) = out
+		return nil
+	}
+}
+
+func listOf(field func(*Config) *[]string, words ...string) func(*Config, string) error {
+	read := list(field)
+	return func(c *Config, s string) error {
+		if err := read(c, s); err != nil {
+			return err
+		}
+		for _, item := range *field(c) {
+			if !slices.Contains(words, item) {
+				return fmt.Errorf("%q is not one of %s", item, strings.Join(words, ", "))
+			}
+		}
 		return nil
 	}
 }

@@ -105,6 +105,13 @@ type file struct {
 			Bin *string   `toml:"bin"`
 			Env *[]string `toml:"env"`
 		} `toml:"codex"`
+		Claude struct {
+			Bin            *string   `toml:"bin"`
+			Env            *[]string `toml:"env"`
+			Continuation   *string   `toml:"continuation"`
+			PermissionMode *string   `toml:"permission_mode"`
+			Settings       *[]string `toml:"settings"`
+		} `toml:"claude"`
 	} `toml:"providers"`
 }
 
@@ -136,6 +143,11 @@ func (f *file) values() map[string]string {
 	putList("providers.env", f.Providers.Env)
 	put("providers.codex.bin", f.Providers.Codex.Bin)
 	putList("providers.codex.env", f.Providers.Codex.Env)
+	put("providers.claude.bin", f.Providers.Claude.Bin)
+	putList("providers.claude.env", f.Providers.Claude.Env)
+	put("providers.claude.continuation", f.Providers.Claude.Continuation)
+	put("providers.claude.permission_mode", f.Providers.Claude.PermissionMode)
+	putList("providers.claude.settings", f.Providers.Claude.Settings)
 	return out
 }
 

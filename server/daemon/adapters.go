@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/config"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/claude"
 	"github.com/turnkeeper/turnkeeper/server/provider/codex"
 	"github.com/turnkeeper/turnkeeper/server/provider/demo"
 	"github.com/turnkeeper/turnkeeper/server/provider/proc"
@@ -21,6 +22,13 @@ func adapters(c *config.Config, owner string, log *slog.Logger) map[string]provi
 		withEnv{
 			codex.New(codex.Options{Binary: c.Codex.Bin, Owner: owner, Logger: log}),
 			inherited(c.ProviderEnv, c.Codex.Env),
+		},
+		withEnv{
+			claude.New(claude.Options{
+				Binary: c.Claude.Bin, Owner: owner, Logger: log, Continuation: c.Claude.Continuation,
+				PermissionMode: c.Claude.PermissionMode, SettingSources: c.Claude.Settings,
+			}),
+			inherited(c.ProviderEnv, c.Claude.Env),
 		},
 	}
 	table := map[string]provider.Adapter{}

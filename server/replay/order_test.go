@@ -31,6 +31,8 @@ type wireLine struct {
 	barrier bool   // everything before it stays before it, everything after it after it
 	after   []int  // lines of other threads that must come first
 	again   bool   // it may be said twice
+	twin    []byte // its second saying where that is not the same to the last byte
+	later   bool   // its second saying may come later
 }
 
 // wireMsg is as much of a line as an order hangs on.
@@ -145,11 +147,11 @@ type picker func(n int) int
 // reordered draws another order that the wire allows, with lines said twice here and
 // there. The moments stay: line n of the new order comes when line n of the old one did.
 func reordered(lines []wireLine, pick picker) []byte {
-	var order []int
+	var order []saying
 	done := make([]bool, len(lines))
 	for from := 0; from < len(lines); {
 		if lines[from].barrier {
-			order, done[from] = append(order, from), true
+			order, done[from] = append(order, saying{at: from}), true
 			from++
 			continue
 		}
@@ -157,31 +159,60 @@ func reordered(lines []wireLine, pick picker) []byte {
 		for to < len(lines) && !lines[to].barrier {
 			to++
 		}
+		var stretch []saying
 		for left := to - from; left > 0; left-- {
 			at := draw(lines, done, from, to, pick)
-			order, done[at] = append(order, at), true
+			stretch, done[at] = append(stretch, saying{at: at}), true
 		}
+		order = append(order, repeated(lines, stretch, pick)...)
 		from = to
 	}
 	var out bytes.Buffer
-	for n, at := range order {
-		l := line{At: lines[n].at, Dir: "in", Msg: lines[at].msg}
-		if lines[at].barrier {
-			out.Write(lines[at].raw)
-			out.WriteByte('\n')
-			continue
-		}
-		text, _ := json.Marshal(l)
-		times := 1
-		if lines[at].again && pick(8) == 7 {
-			times = 2
-		}
-		for range times {
+	slot := 0
+	for _, s := range order {
+		w := lines[s.at]
+		if w.barrier {
+			out.Write(w.raw)
+		} else {
+			msg := w.msg
+			if s.again && w.twin != nil {
+				msg = w.twin
+			}
+			text, _ := json.Marshal(line{At: lines[slot].at, Dir: "in", Msg: msg})
 			out.Write(text)
-			out.WriteByte('\n')
+		}
+		out.WriteByte('\n')
+		if !s.again && slot+1 < len(lines) {
+			slot++
 		}
 	}
 	return out.Bytes()
+}
+
+// saying is a line's turn to be said, the first time or again.
+type saying struct {
+	at    int
+	again bool
+}
+
+// repeated has some lines of a stretch said again, at once or later in it.
+func repeated(lines []wireLine, stretch []saying, pick picker) []saying {
+	behind := map[int][]saying{} // what is said again after each place
+	for n, s := range stretch {
+		if !lines[s.at].again || pick(8) != 7 {
+			continue
+		}
+		place := n
+		if lines[s.at].later {
+			place += pick(len(stretch) - n)
+		}
+		behind[place] = append(behind[place], saying{s.at, true})
+	}
+	var out []saying
+	for n, s := range stretch {
+		out = append(append(out, s), behind[n]...)
+	}
+	return out
 }
 
 // draw picks the next line of a stretch: the first that is left of a thread, and may come.

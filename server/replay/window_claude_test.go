@@ -79,7 +79,7 @@ func (w window) asks(after time.Duration, text string) []moment {
 	return []moment{
 		w.sends(after, id, text), {after, "in", lifecycle("queued")}, {after, "in", lifecycle("started")},
 		{after, "in", again(named)}, {after, "in", strings.Replace(again(w.line["assistant"]), "Continuation: the agent finished.", "Answer.", 1)},
-		{after, "in", string(own)}, {after, "in", lifecycle("completed")}, w.says(after, "idle"),
+		{after, "in", string(own)}, {after, "in", lifecycle("completed")}, {after, "in", again(w.line["idle"])},
 	}
 }
 
@@ -119,6 +119,8 @@ const (
 	theChild = "a1 below root by toolu_root_a1: delegation completed"
 	theGo    = `said "Go [[root]]" completed`
 	oneTurn  = "root: user completed (provider completed)"
+	// The wait was interrupted; what its root turn comes to is what was retained before it.
+	timedOut = "root: user completed (provider interrupted)"
 )
 
 // After the last child's end the root turn waits for the continuation: 30 s for its first
@@ -147,20 +149,20 @@ func TestWaitForTheContinuation(t *testing.T) {
 			"it begins after 29 s", w.turn(29*s, 29*s+soon), []string{oneTurn, theChild, theGo}, 29*s + soon + 50*time.Millisecond,
 			[]string{"Continuation: the agent finished."},
 		},
-		{"it never comes", nil, []string{oneTurn, theChild, theGo}, 30 * s, nil},
-		{"it begins and never speaks", []moment{w.says(soon, "init")}, []string{oneTurn, theChild, theGo}, 30 * s, nil},
+		{"it never comes", nil, []string{timedOut, theChild, theGo}, 30 * s, nil},
+		{"it begins and never speaks", []moment{w.says(soon, "init")}, []string{timedOut, theChild, theGo}, 30 * s, nil},
 		{"all is idle first", []moment{w.says(s, "idle")}, []string{oneTurn, theChild, theGo}, s, nil},
 		// What comes of it after the time-out is nobody's, and reopens nothing.
-		{"it speaks after 31 s", w.turn(soon, 31*s), []string{oneTurn, theChild, theGo}, 30 * s, nil},
-		{"it begins after 31 s", w.turn(31*s, 32*s), []string{oneTurn, theChild, theGo}, 30 * s, nil},
+		{"it speaks after 31 s", w.turn(soon, 31*s), []string{timedOut, theChild, theGo}, 30 * s, nil},
+		{"it begins after 31 s", w.turn(31*s, 32*s), []string{timedOut, theChild, theGo}, 30 * s, nil},
 		{
 			"a person goes on after the time-out", w.asks(40*s, "Go on"),
-			[]string{oneTurn + ", user completed (provider completed)", theChild, theGo, `said "Go on" completed`},
+			[]string{timedOut + ", user completed (provider completed)", theChild, theGo, `said "Go on" completed`},
 			30 * s, []string{"Answer."},
 		},
 		{
 			"a person goes on after a late word", slices.Concat(w.turn(soon, 31*s), w.asks(40*s, "Go on")),
-			[]string{oneTurn + ", user completed (provider completed)", theChild, theGo, `said "Go on" completed`},
+			[]string{timedOut + ", user completed (provider completed)", theChild, theGo, `said "Go on" completed`},
 			30 * s, []string{"Answer."},
 		},
 		// Guidance neither ends the wait nor begins it anew; it is lost with it.
@@ -169,7 +171,7 @@ func TestWaitForTheContinuation(t *testing.T) {
 				w.sends(10*s, guidance, "And this"),
 				{10*s + soon, "in", `{"type":"command_lifecycle","command_uuid":"` + guidance + `","state":"queued"}`},
 			},
-			[]string{oneTurn, theChild, theGo, `said "And this" undelivered`, "guide succeeded"}, 30 * s, nil,
+			[]string{timedOut, theChild, theGo, `said "And this" undelivered`, "guide succeeded"}, 30 * s, nil,
 		},
 		{
 			"a stop in the wait", interrupt,

@@ -19,7 +19,7 @@ type Options struct {
 	Owner  string        // marks the processes, see proc.Config
 	Getenv Getenv        // os.Getenv by default
 	Logger *slog.Logger  // slog.Default by default
-	Grace  time.Duration // how long a process has to end by itself; 0 is proc's default
+	Grace  time.Duration // how long a process has to end by itself; 0 is a second
 
 	// Continuation is how long the root agent may take to its first word after its last
 	// child has ended; 30 s by default (decisions.md 16).

@@ -99,7 +99,7 @@ func withMember(object json.RawMessage, name string, value any) (json.RawMessage
 func (q *inquiry) askPlan(p *permissionRequest) {
 	i := &q.interaction
 	i.Kind, i.Title = agent.InteractionPlan, "Begin with this plan?"
-	i.Detail.Text = show.Output(cmp.Or(readInput(p.Input).Plan, p.Description))
+	i.Detail.Text = show.Output(cmp.Or(readInput(p.Input).Plan, p.Description, "The plan was not written down; it is in the conversation."))
 	yes := func(mode string) func(string) any {
 		update := permissionUpdate{raw: json.RawMessage(`{"type":"setMode","mode":"` + mode + `","destination":"session"}`)}
 		return func(string) any { return p.allow([]permissionUpdate{update}) }
@@ -107,10 +107,14 @@ func (q *inquiry) askPlan(p *permissionRequest) {
 	q.offer([]choice{
 		{agent.Option{ID: optionAllow, Label: "Begin, and ask before edits", Role: agent.RoleAllow}, yes(modeDefault)},
 		{agent.Option{ID: optionMode + modeAcceptEdits, Label: "Begin, and accept all edits", Role: agent.RoleAllowAlways}, yes(modeAcceptEdits)},
-		{agent.Option{ID: optionDeny, Label: "Go on planning", Role: agent.RoleDeny, Description: "What you write with it is what the agent plans for"},
-			func(text string) any { return p.deny(cmp.Or(text, "The user wants to go on planning."), false) }},
-		{agent.Option{ID: optionStop, Label: "Decline and stop", Role: agent.RoleAbort, Description: "Stops the agent that asks"},
-			func(text string) any { return p.deny(cmp.Or(text, "The user declined this."), true) }},
+		{
+			agent.Option{ID: optionDeny, Label: "Go on planning", Role: agent.RoleDeny, Description: "What you write with it is what the agent plans for"},
+			func(text string) any { return p.deny(cmp.Or(text, "The user wants to go on planning."), false) },
+		},
+		{
+			agent.Option{ID: optionStop, Label: "Decline and stop", Role: agent.RoleAbort, Description: "Stops the agent that asks"},
+			func(text string) any { return p.deny(cmp.Or(text, "The user declined this."), true) },
+		},
 	})
 }
 

@@ -126,7 +126,7 @@ func TestFormsOfOtherShapes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return inquire(f.(*requestFrame))
+		return inquire(f.(*requestFrame), nil)
 	}
 	q, err := read(`"mcp_server_name":"s","message":"Sign in","mode":"url","url":"https://example.org/in"`)
 	if err != nil || q.interaction.Detail.Text != "Sign in\n\nhttps://example.org/in" || len(q.interaction.Options) != 3 {

@@ -128,9 +128,10 @@ func TestRealStackStopOneOfTwo(t *testing.T) {
 func TestRealStackStopAForegroundChild(t *testing.T) {
 	s := startStack(t, Script{
 		"root": {{Foreground("toolu_a", "a", "task a")}, {Say("It was stopped.")}},
-		"a":    {{Bash("toolu_s", "sleep 300")}},
+		"a":    {{Bash("toolu_s", "touch begun; sleep 300")}},
 	}, options{})
 	s.Say("Use one")
+	s.untilThere("begun")
 	a := s.Agent("a")
 	s.Cancel(a.ID, a.LatestTurn.ID)
 	s.Ends("a", agent.OutcomeCanceled)

@@ -3,6 +3,7 @@ package claude
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -132,15 +133,20 @@ func (r *runtime) launchUnseen(f *taskFrame) *lane {
 // one; nil if there never was one.
 func (r *runtime) workOf(l *lane) *turn {
 	switch {
-	case l.isRoot():
-		if r.open != nil {
-			r.speak(r.open)
-			return r.open
-		}
 	case l.live != nil:
 		return l.live
+	case !l.isRoot():
+		return l.last()
+	case r.open != nil:
+		r.speak(r.open)
+		return r.open
 	}
-	return l.last()
+	for _, u := range slices.Backward(l.order) {
+		if u.reported { // what was empty never was a turn
+			return u
+		}
+	}
+	return nil
 }
 
 // beginRun binds the announced first turn of a child to its run, or begins a later turn.
@@ -165,6 +171,7 @@ func (r *runtime) beginRun(l *lane, f *taskFrame) {
 	}
 	u.run, u.begun = f.RunID, true
 	l.byRun[f.RunID] = u
+	l.listed = r.onLevel[f.TaskID] // the level names a task just before it starts
 	if u.dropped {
 		r.stopLoose(l)
 		return
@@ -363,8 +370,16 @@ func (r *runtime) endUnlaunched(parent *lane, by *turn) {
 // level compares what we hold with the list of background tasks that live. Whoever was
 // listed and is no more has ended, whether its end was told or not.
 func (r *runtime) level(f *tasksFrame) {
+	if f.Tasks == nil { // no list is not an empty one
+		r.diagnose(provider.Malformed, f.name(), "no list")
+		return
+	}
+	clear(r.onLevel)
+	for _, t := range f.Tasks {
+		r.onLevel[t.TaskID] = true
+	}
 	for _, l := range r.children {
-		listed := l.task != "" && f.has(l.task)
+		listed := r.onLevel[l.task]
 		if l.listed && !listed && l.live != nil && l.live.begun && l.background {
 			r.diagnose(provider.Unrouted, f.name(), "no end was told of "+l.task)
 			r.settleChild(l.live, agent.OutcomeInterrupted, agent.Errorf(agent.CodeProviderGone, "Claude did not tell how this agent ended"))

@@ -168,7 +168,7 @@ func TestWrittenLines(t *testing.T) {
 	_ = c.reply("p", denyAnswer{Behavior: "deny", Message: "no", ToolUseID: "t"})
 	_ = c.refuse("q", "not here")
 	want := []string{
-		`{"type":"control_request","request_id":"tk-1","request":{"subtype":"initialize","forwardSubagentText":true,"forwardNestedSubagentToolCalls":false}}`,
+		`{"type":"control_request","request_id":"tk-1","request":{"subtype":"initialize","forwardSubagentText":true}}`,
 		`{"type":"user","uuid":"b5cf60ba-31df-45d9-861e-1935aa64f167","session_id":"","parent_tool_use_id":null,"message":{"role":"user","content":"Say <hello>"}}`,
 		`{"type":"control_request","request_id":"tk-2","request":{"subtype":"interrupt","cancel_queued":true}}`,
 		`{"type":"control_request","request_id":"tk-3","request":{"subtype":"stop_task","task_id":"a1"}}`,

@@ -1,7 +1,6 @@
 package claude
 
 import (
-	"slices"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -104,8 +103,17 @@ func (r *runtime) holdEnd(u *turn, outcome agent.Outcome, why *agent.Error) {
 	r.releaseHeld(nil)
 	u.outcome, u.err = outcome, why
 	r.held = u
-	if r.stateTold && !r.busyWorkflow() {
+	r.boundHeld()
+}
+
+// boundHeld bounds the wait of a held end where the program will not say idle.
+func (r *runtime) boundHeld() {
+	u := r.held
+	if u == nil || r.stateTold && !r.busyWorkflow() {
 		return
+	}
+	if r.stopHeld != nil {
+		r.stopHeld()
 	}
 	r.stopHeld = r.clock.AfterFunc(heldBound, func() {
 		r.do(func() {
@@ -165,34 +173,16 @@ func (r *runtime) idle() {
 	r.confirmIdle()
 }
 
-// endTexts forgets the messages whose fate is told, and gives up what was queued and not
-// read.
-func (r *runtime) endTexts() {
-	for _, id := range sortedKeys(r.texts) {
-		x := r.texts[id]
-		if !x.acked {
-			continue
-		}
-		if !x.over() {
-			r.diagnose(provider.Unrouted, "idle", "a message was never read")
-			r.lose(x)
-		}
-		delete(r.texts, id)
-	}
-	for _, u := range slices.Clone(r.announced) {
-		if u.opens.over() { // taken into a turn that has ended
-			r.foldInto(nil, u.opens)
-		}
-	}
-}
-
-// endLeftovers ends the children whose end was never told. Of one that is to be stopped
+// endLeftovers ends the children whose end was never told. One that the level still lists
+// lives, whatever idle says (SkillfulAgents/SuperAgent#386). Of one that is to be stopped
 // nothing is reported: that it was not confirmed is for its cancel to say.
 func (r *runtime) endLeftovers() {
 	for _, l := range r.children {
 		u := l.live
 		switch {
 		case u == nil:
+		case l.listed:
+			r.diagnose(provider.Ignored, "idle", "it lives: "+l.task)
 		case u.closed:
 			r.unconfirmed(u)
 		default:

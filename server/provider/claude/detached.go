@@ -58,12 +58,12 @@ func (r *runtime) processStarted(f *taskFrame) {
 	if r.isProcess(f.TaskID) {
 		return
 	}
-	l, ok := r.byTask[f.ParentTaskID], true
+	l := r.byTask[f.ParentTaskID]
 	if f.ParentTaskID == "" {
-		l, ok = r.callerOf(f.ToolUseID)
+		l = r.callerOf(f.ToolUseID)
 	}
-	if l == nil || !ok {
-		r.hold(cmp.Or(f.ParentTaskID, f.ToolUseID), f)
+	if l == nil {
+		r.hold(f.ParentTaskID, f)
 		return
 	}
 	u := r.workOf(l)
@@ -85,13 +85,13 @@ func (r *runtime) processStarted(f *taskFrame) {
 
 // callerOf is the agent that made a tool call: the one whose transcript has it, the root
 // where the call names none.
-func (r *runtime) callerOf(call string) (*lane, bool) {
+func (r *runtime) callerOf(call string) *lane {
 	for _, l := range r.children {
 		if _, mine := l.tools[call]; mine {
-			return l, true
+			return l
 		}
 	}
-	return r.root, true
+	return r.root
 }
 
 func (r *runtime) showProcess(p *process) {

@@ -122,7 +122,6 @@ func (b *blocks) UnmarshalJSON(raw []byte) error {
 const (
 	blockText       = "text"
 	blockThinking   = "thinking"
-	blockRedacted   = "redacted_thinking"
 	blockToolUse    = "tool_use"
 	blockToolResult = "tool_result"
 	blockImage      = "image"
@@ -179,9 +178,6 @@ const (
 	streamStart      = "message_start"
 	streamBlockStart = "content_block_start"
 	streamBlockDelta = "content_block_delta"
-	streamBlockStop  = "content_block_stop"
-	streamDelta      = "message_delta"
-	streamStop       = "message_stop"
 )
 
 type streamEvent struct {
@@ -265,8 +261,6 @@ func (f *tasksFrame) has(task string) bool {
 const (
 	resultSuccess    = "success"
 	originNotice     = "task-notification"
-	reasonCompleted  = "completed"
-	reasonAPIError   = "api_error"
 	reasonAborted    = "aborted_streaming"
 	reasonAbortTools = "aborted_tools"
 )

@@ -42,7 +42,7 @@ func linesOf(t testing.TB, name, dir string) []json.RawMessage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	var out []json.RawMessage
 	for r := bufio.NewReader(file); ; {
 		raw, err := r.ReadBytes('\n')
@@ -208,7 +208,7 @@ func TestGarbledLines(t *testing.T) {
 		}
 		switch f := f.(type) {
 		case *requestFrame:
-			if q, err := inquire(f); err == nil && q.reply == nil {
+			if q, err := inquire(f, nil); err == nil && q.reply == nil {
 				t.Fatalf("nothing can answer %s", line)
 			}
 		case *messageFrame:

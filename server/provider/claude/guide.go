@@ -13,13 +13,18 @@ func (r *runtime) Start(ctx context.Context, in provider.Input) error {
 	return r.hand(ctx, in, func() bool {
 		r.boundary = false // a turn that a person asked for
 		r.current = in.Turn
+		if u := r.waiting; u != nil && u.id != in.Turn { // of a turn that was ended without idle
+			r.endWait()
+			r.endSilently(u, nil)
+		}
 		return true
 	})
 }
 
 // Guide implements provider.Runtime. The program folds a message into the turn that runs,
 // or answers it in a turn of its own right afterwards; while only children run, at once.
-// In the wait for a continuation it is part of that wait, and does not prolong it.
+// In the wait for a continuation it is part of that wait, and does not prolong it. A
+// message that a stop has overtaken is not written: it would be read all the same.
 func (r *runtime) Guide(ctx context.Context, in provider.Input) error {
 	return r.hand(ctx, in, func() bool { return r.open == nil && r.waiting == nil && len(r.announced) == 0 })
 }
@@ -34,7 +39,14 @@ func (r *runtime) hand(ctx context.Context, in provider.Input, announce func() b
 			r.finish(x.wait, err)
 			return
 		}
-		if announce() {
+		opens := announce()
+		if r.boundary {
+			stopped := agent.Errorf(agent.CodeTurnCanceling, "the turn is being stopped")
+			r.refuseText(x, stopped)
+			r.finish(x.wait, stopped)
+			return
+		}
+		if opens {
 			if code, ok := r.announce(x); !ok {
 				r.finish(x.wait, agent.Errorf(code, "the turn takes no message any more"))
 				return

@@ -71,7 +71,7 @@ func readMeta(path string) (indexed, error) {
 	if err != nil {
 		return i, err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	raw, err := io.ReadAll(io.LimitReader(file, maxMeta))
 	if err != nil {
 		return i, err

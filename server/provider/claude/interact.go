@@ -3,6 +3,7 @@ package claude
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
@@ -27,7 +28,7 @@ func (r *runtime) ask(f *requestFrame) {
 		r.diagnose(provider.Ignored, f.subtype(), "asked before")
 		return
 	}
-	q, err := inquire(f)
+	q, err := inquire(f, r.o.SettingSources)
 	if err != nil {
 		r.diagnose(provider.Malformed, f.subtype(), f.RequestID)
 		r.refuse(f, "the request cannot be read")
@@ -38,7 +39,8 @@ func (r *runtime) ask(f *requestFrame) {
 		l = r.byTask[q.agentID]
 	}
 	if l == nil {
-		r.hold(q.agentID, f) // refused when nobody has launched that agent in the end
+		r.hold(q.agentID, f)
+		r.clock.AfterFunc(ownerBound, func() { r.do(func() { r.refuseStranger(q.agentID, f) }) })
 		return
 	}
 	u := r.workOf(l)
@@ -59,6 +61,18 @@ func (r *runtime) ask(f *requestFrame) {
 		return
 	}
 	r.asked[f.RequestID] = p
+}
+
+// refuseStranger refuses a request that was held, if nobody has launched its agent yet: the
+// program would wait for ever, and it never becomes the root's (decisions.md 25).
+func (r *runtime) refuseStranger(agentID string, f *requestFrame) {
+	at := slices.IndexFunc(r.early[agentID], func(o frame) bool { return o == frame(f) })
+	if at < 0 || r.gone() != nil {
+		return
+	}
+	r.early[agentID] = slices.Delete(r.early[agentID], at, at+1)
+	r.diagnose(provider.Refused, f.subtype(), agentID)
+	r.refuse(f, "no agent of this session asks")
 }
 
 // refuse answers a request with an error: nobody can be asked (decisions.md 25). To the

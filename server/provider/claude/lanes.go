@@ -70,7 +70,8 @@ type lanes struct {
 	byTask    map[string]*lane
 	byCall    map[string]*lane
 	bySession map[agent.SessionID]*lane
-	children  []*lane // in the order of their launch
+	children  []*lane         // in the order of their launch
+	onLevel   map[string]bool // tasks that the last level has listed
 	// early are lines whose owner is not known, by its launching call, or its task id.
 	early map[string][]frame
 }
@@ -79,7 +80,7 @@ func newLanes(root agent.SessionID) lanes {
 	l := &lane{session: root}
 	return lanes{
 		root: l, byTask: map[string]*lane{}, byCall: map[string]*lane{},
-		bySession: map[agent.SessionID]*lane{root: l}, early: map[string][]frame{},
+		bySession: map[agent.SessionID]*lane{root: l}, early: map[string][]frame{}, onLevel: map[string]bool{},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,9 +41,6 @@ type permissionRequest struct {
 	Reason      string `json:"decision_reason"`
 	ToolUseID   string `json:"tool_use_id"`
 	AgentID     string `json:"agent_id"`
-	MCPServer   struct {
-		Name string `json:"name"`
-	} `json:"mcp_server"`
 }
 
 // permissionUpdate changes what is allowed from now on. It goes back as it came.
@@ -68,6 +66,18 @@ func (u *permissionUpdate) UnmarshalJSON(b []byte) error {
 	}
 	u.raw = append(json.RawMessage(nil), b...)
 	return nil
+}
+
+// keepWithin makes an update hold for the session where it would be written to a file that
+// the binary does not read: else it would ask again at once.
+func (u *permissionUpdate) keepWithin(sources []string) {
+	source, inFile := strings.CutSuffix(u.Destination, "Settings") // userSettings …
+	if sources == nil || !inFile || slices.Contains(sources, source) {
+		return
+	}
+	if raw, err := withMember(u.raw, "destination", "session"); err == nil {
+		u.raw, u.Destination = raw, "session"
+	}
 }
 
 func (u permissionUpdate) MarshalJSON() ([]byte, error) { return u.raw, nil }
@@ -100,9 +110,9 @@ func (p *permissionRequest) deny(message string, stop bool) denyAnswer {
 	return denyAnswer{Behavior: "deny", Message: message, Interrupt: stop, ToolUseID: p.ToolUseID}
 }
 
-// inquire reads a request of the binary. Error: its members have another shape, and it must
-// be refused.
-func inquire(f *requestFrame) (*inquiry, error) {
+// inquire reads a request of the binary, which reads the given setting sources (nil: all).
+// Error: its members have another shape, and it must be refused.
+func inquire(f *requestFrame, sources []string) (*inquiry, error) {
 	if f.subtype() == reqElicit {
 		return inquireForm(f)
 	}
@@ -112,6 +122,9 @@ func inquire(f *requestFrame) (*inquiry, error) {
 	}
 	if p.ToolName == "" {
 		return nil, fmt.Errorf("claude: %s without a tool", reqCanUseTool)
+	}
+	for n := range p.Suggestions {
+		p.Suggestions[n].keepWithin(sources)
 	}
 	q := &inquiry{id: f.RequestID, agentID: p.AgentID, call: agent.CallID(p.ToolUseID), tool: p.ToolName}
 	q.interaction.Options = []agent.Option{}

@@ -20,7 +20,7 @@ func asked(t testing.TB, name string) []*inquiry {
 		if s := f.subtype(); s != reqCanUseTool && s != reqElicit {
 			continue
 		}
-		q, err := inquire(f)
+		q, err := inquire(f, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -95,6 +95,33 @@ func TestPermissionOfAChild(t *testing.T) {
 	}
 }
 
+// A rule that would be written to a file which the binary does not read holds for the
+// session instead: else it would ask again at once.
+func TestRulesAreKeptWhereTheyAreRead(t *testing.T) {
+	f := framesOf[*requestFrame](t, "f_child_permission_allow")[0]
+	for name, c := range map[string]struct {
+		sources     []string
+		destination string
+	}{
+		"all":   {nil, "localSettings"},
+		"local": {[]string{SettingsLocal}, "localSettings"},
+		"user":  {[]string{SettingsUser}, "session"},
+		"none":  {[]string{}, "session"},
+	} {
+		q, err := inquire(f, c.sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got allowAnswer
+		if err := json.Unmarshal([]byte(wireForm(t, q, agent.Response{OptionID: "always"})), &got); err != nil {
+			t.Fatal(err)
+		}
+		if u := got.UpdatedPermissions[0]; u.Destination != c.destination || u.Rules[0].Content != "touch made-by-child.txt" || u.Behavior != "allow" {
+			t.Errorf("%s: %+v", name, u)
+		}
+	}
+}
+
 // Every prompt that was recorded can be answered by each of its options, and names the
 // child that asks: the owner of the tool call (B076).
 func TestEveryRecordedPrompt(t *testing.T) {
@@ -136,7 +163,7 @@ func promptOf(t fataler, tool, input, more string) *inquiry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := inquire(f.(*requestFrame))
+	q, err := inquire(f.(*requestFrame), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,19 +179,27 @@ func TestPromptsOfTools(t *testing.T) {
 	}{
 		{
 			"edit", "Edit", `{"file_path":"/w/a.go","old_string":"x\ny","new_string":"z"}`, `,"blocked_path":"/w/a.go"`,
-			"Edit a.go", agent.Detail{CallID: "t", Diff: "--- a/w/a.go\n+++ b/w/a.go\n@@ @@\n-x\n-y\n+z\n"}, "allow deny stop",
+			"Edit a.go",
+			agent.Detail{CallID: "t", Diff: "--- a/w/a.go\n+++ b/w/a.go\n@@ @@\n-x\n-y\n+z\n"},
+			"allow deny stop",
 		},
 		{
 			"write", "Write", `{"file_path":"/w/b","content":"1\n2\n"}`, "",
-			"Write b", agent.Detail{CallID: "t", Diff: "--- /dev/null\n+++ b/w/b\n+1\n+2\n"}, "allow deny stop",
+			"Write b",
+			agent.Detail{CallID: "t", Diff: "--- /dev/null\n+++ b/w/b\n+1\n+2\n"},
+			"allow deny stop",
 		},
 		{
 			"reason, and only once", "Bash", `{"command":"rm -r x"}`, `,"decision_reason":"it deletes","suppress_always_allow_rule":true,"permission_suggestions":[{"type":"setMode","mode":"acceptEdits","destination":"session"}]`,
-			"Run rm -r x", agent.Detail{CallID: "t", Command: "rm -r x", Reason: "it deletes"}, "allow deny stop",
+			"Run rm -r x",
+			agent.Detail{CallID: "t", Command: "rm -r x", Reason: "it deletes"},
+			"allow deny stop",
 		},
 		{
 			"server", "mcp__files__read", `{"a":[1, 2]}`, `,"permission_suggestions":[{"type":"addRules","rules":[{"toolName":"mcp__files__read"}],"behavior":"allow","destination":"userSettings"}]`,
-			"files: read", agent.Detail{CallID: "t", Text: "```json\n{\"a\":[1,2]}\n```"}, "allow always deny stop",
+			"files: read",
+			agent.Detail{CallID: "t", Text: "```json\n{\"a\":[1,2]}\n```"},
+			"allow always deny stop",
 		},
 		{"no arguments", "Odd", `null`, "", "Odd", agent.Detail{CallID: "t"}, "allow deny stop"},
 		{"agent", "Agent", `{"description":"Look","prompt":"Look around"}`, "", "Start agent: Look", agent.Detail{CallID: "t", Text: "Look around"}, "allow deny stop"},
@@ -202,8 +237,10 @@ func TestAnswersToAnyPrompt(t *testing.T) {
 		all := strings.Join(suggestions, ",")
 		input := rapid.SampledFrom([]string{`{}`, `{"command":7}`, `{"questions":[{"question":"a"},{"question":"a"}]}`, `{"plan":"p"}`}).Draw(t, "input")
 		q := promptOf(t, rapid.SampledFrom([]string{"Bash", "AskUserQuestion", "ExitPlanMode", "mcp__x"}).Draw(t, "tool"), input, `,"permission_suggestions":[`+all+`]`)
-		answer := agent.Response{OptionID: word.Draw(t, "option"), Action: word.Draw(t, "action"), Text: word.Draw(t, "text"),
-			Answers: rapid.MapOf(word, word).Draw(t, "answers")}
+		answer := agent.Response{
+			OptionID: word.Draw(t, "option"), Action: word.Draw(t, "action"), Text: word.Draw(t, "text"),
+			Answers: rapid.MapOf(word, word).Draw(t, "answers"),
+		}
 		payload, err := q.reply(answer)
 		if err != nil {
 			if !errors.Is(err, &agent.Error{Code: agent.CodeInvalidAnswer}) {

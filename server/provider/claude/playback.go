@@ -309,7 +309,7 @@ func (p *Playback) question(id string) *inquiry {
 	if f == nil || f.subtype() != reqCanUseTool && f.subtype() != reqElicit {
 		return nil
 	}
-	q, err := inquire(f)
+	q, err := inquire(f, nil)
 	if err != nil {
 		return nil
 	}

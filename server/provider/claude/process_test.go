@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/proc"
 )
 
 // program is a script that stands in for the binary.
@@ -105,59 +106,62 @@ func TestConnectRefusesWhatCannotStart(t *testing.T) {
 }
 
 // A shell of the binary is a session and a process group of its own. However the binary
-// ends, the shell ends with it: told to (a binary that would wait for its shells for ever),
-// deaf to SIGTERM, or killed from outside.
+// ends, the shell ends with it: told to, or killed from outside. One that would wait for
+// its shells when its input ends is not waited for.
 func TestShellsEndWithTheBinary(t *testing.T) {
 	if goruntime.GOOS != "linux" {
 		t.Log("processes are found by their environment on Linux only")
 		return
 	}
+	const shell = `setsid sleep 600 3>"$ALIVE" & echo started; `
 	for name, c := range map[string]struct {
 		script string
 		kill   bool
 	}{
-		"told":   {"setsid sleep 600 & echo $!; wait", false},
-		"waits":  {"setsid sleep 600 & echo $!; cat >/dev/null; wait", false},
-		"killed": {"setsid sleep 600 & echo $!; wait", true},
+		"told":   {shell + "cat >/dev/null", false},
+		"waits":  {shell + "wait", false},
+		"killed": {shell + "wait", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var p provider.OpenParams
-			p.Root.ID, p.Root.Cwd, p.Env = "ses_1", t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}
-			link, err := New(Options{Binary: program(t, c.script), Owner: "test", Grace: 10 * time.Millisecond}).connect(t.Context(), p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out := bufio.NewReader(link)
-			line, err := out.ReadString('\n')
-			shell, bad := strconv.Atoi(strings.TrimSpace(line))
-			if err != nil || bad != nil {
-				t.Fatalf("%q, %v", line, err)
-			}
-			if c.kill {
-				killed := link.(interface{ PID() int }).PID()
-				if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
-				_, _ = out.ReadByte() // the end of its output
-			}
-			ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-			defer stop()
-			if err := link.Close(ctx); err != nil {
-				t.Error(err)
-			}
-			if err := syscall.Kill(shell, 0); !errors.Is(err, syscall.ESRCH) && !zombie(shell) {
-				t.Errorf("the shell %d is left: %v", shell, err)
-			}
-			if how := link.Explain(); !strings.HasPrefix(how, "signal: ") {
-				t.Errorf("it ended by %q", how)
-			}
-		})
+		t.Run(name, func(t *testing.T) { shellEnds(t, c.script, c.kill) })
 	}
 }
 
-// zombie says whether a process has ended and only waits for its parent to take note.
-func zombie(pid int) bool {
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	_, state, ok := strings.Cut(string(raw), ") ")
-	return err != nil || ok && strings.HasPrefix(state, "Z")
+func shellEnds(t *testing.T, script string, kill bool) {
+	alive := filepath.Join(t.TempDir(), "alive")
+	if err := syscall.Mkfifo(alive, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var p provider.OpenParams
+	p.Root.ID, p.Root.Cwd, p.Env = "ses_1", t.TempDir(), []string{"PATH=" + os.Getenv("PATH"), "ALIVE=" + alive}
+	link, err := New(Options{Binary: program(t, script), Owner: "test", Grace: 10 * time.Millisecond}).connect(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.Open(alive) // returns when the shell has opened its end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	out := bufio.NewReader(link)
+	if line, err := out.ReadString('\n'); err != nil || line != "started\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if kill {
+		if err := syscall.Kill(link.(proc.Link).PID(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = out.ReadByte() // the end of its output
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	if err := link.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	_ = held.SetReadDeadline(time.Now().Add(30 * time.Second))
+	if _, err := held.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // its last holder is gone
+		t.Errorf("the shell is left: %v", err)
+	}
+	if how := link.Explain(); how == "" {
+		t.Error("nobody knows how it ended")
+	}
 }

@@ -28,7 +28,6 @@ const (
 	typeRequest    = "control_request"
 	typeResponse   = "control_response"
 	typeWithdrawal = "control_cancel_request"
-	typeKeepAlive  = "keep_alive"
 )
 
 // Subtypes of a system line that mean something here.
@@ -51,18 +50,13 @@ const (
 
 // Requests to the binary, and those of the binary that are answered here.
 const (
-	reqInitialize     = "initialize"
-	reqInterrupt      = "interrupt"
-	reqStopTask       = "stop_task"
-	reqWithdraw       = "cancel_async_message"
-	reqPermissionMode = "set_permission_mode"
-	reqModel          = "set_model"
+	reqInitialize = "initialize"
+	reqInterrupt  = "interrupt"
+	reqStopTask   = "stop_task"
+	reqWithdraw   = "cancel_async_message"
 
 	reqCanUseTool = "can_use_tool"
 	reqElicit     = "elicitation"
-	reqHook       = "hook_callback"
-	reqDialog     = "request_user_dialog"
-	reqMCP        = "mcp_message"
 )
 
 // header is what every line has.
@@ -209,21 +203,12 @@ type withdrawFrame struct {
 // initializeRequest opens the conversation. perTaskStopAffordance stays off, so that one
 // interrupt ends the root and every child (decisions.md 13).
 type initializeRequest struct {
-	Subtype                        string `json:"subtype"`
-	ForwardSubagentText            bool   `json:"forwardSubagentText"`
-	ForwardNestedSubagentToolCalls bool   `json:"forwardNestedSubagentToolCalls"`
+	Subtype             string `json:"subtype"`
+	ForwardSubagentText bool   `json:"forwardSubagentText"`
 }
 
 type initializeAnswer struct {
-	Models []struct {
-		Value         string `json:"value"`
-		ResolvedModel string `json:"resolvedModel"`
-	} `json:"models"`
-	PID            int      `json:"pid"`
-	Version        string   `json:"claude_code_version"`
-	PermissionMode string   `json:"current_permission_mode"`
-	State          string   `json:"session_state"`
-	Capabilities   []string `json:"capabilities"`
+	Version string `json:"claude_code_version"`
 }
 
 type interruptRequest struct {

@@ -28,13 +28,19 @@ func (r *runtime) remark(f frame) {
 		r.hold(cmp.Or(h.ParentToolUseID, h.AgentID), f)
 		return
 	}
-	if l.isRoot() && r.open == nil {
+	if l.isRoot() && !r.speaking() {
 		r.diagnose(provider.Ignored, h.name(), "no turn runs")
 		return
 	}
 	if u := r.workWith(l, f); u != nil {
 		r.putNew(u, agent.Message{Role: agent.RoleSystem, Kind: agent.MessageNotice, Content: text, Status: agent.MessageCompleted})
 	}
+}
+
+// speaking says whether a turn of the root runs and has said something: what is remarked
+// beside it is not its first word.
+func (r *runtime) speaking() bool {
+	return r.open != nil && r.open.reported && !r.open.reserved && !r.open.dropped
 }
 
 // limited says once, in the root turn that runs, that a limit of the account is reached:
@@ -44,7 +50,7 @@ func (r *runtime) limited(f *limitFrame) {
 	if text == r.limit {
 		return
 	}
-	if text != "" && (r.open == nil || !r.speak(r.open)) {
+	if text != "" && !r.speaking() {
 		return // said again with the next call
 	}
 	r.limit = text

@@ -21,6 +21,7 @@ const (
 	messageBound   = 60 * time.Second // that a message is queued
 	requestBound   = 10 * time.Second // interrupt, stop_task: answered at once
 	stopBound      = 30 * time.Second // that a process has ended
+	ownerBound     = 2 * time.Second  // that an agent which asks has been launched
 	closeBound     = 15 * time.Second // the stop ladder when the runtime ends by itself
 )
 

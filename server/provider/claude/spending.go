@@ -28,10 +28,10 @@ func (s *spending) weight() float64 {
 // shared out among those that have worked since the program was idle last: only then have
 // all of their messages come, and no result tells whose it is.
 type books struct {
-	model   string       // of the root, as its messages name it
+	speaks  string       // model of the root, as its messages name it
 	cost    int64        // of the program so far, in millionths of a US dollar
-	spentOn agent.TurnID // the root turn that spent is of
-	spent   agent.Usage
+	spentOn agent.TurnID // the root turn that booked is of
+	booked  agent.Usage
 	pool    agent.Usage // of children, since idle
 	earners []*turn     // children's turns that have worked since idle
 }
@@ -43,7 +43,7 @@ func (r *runtime) messageUsage(u *turn, m *apiMessage) {
 		return
 	}
 	if u.lane.isRoot() {
-		r.books.model = m.Model
+		r.speaks = m.Model
 		return
 	}
 	if u.spent.messages == nil {
@@ -63,7 +63,7 @@ func (r *runtime) resultUsage(under agent.TurnID, f *resultFrame) {
 	}
 	own, children := f.Usage.usage(), agent.Usage{}
 	if len(f.SinceLast) > 0 {
-		own, children = f.split(r.books.model)
+		own, children = f.split(r.speaks)
 	} else {
 		own.CostMicros = max(micros(f.TotalCostUSD)-r.cost, 0)
 	}
@@ -75,10 +75,10 @@ func (r *runtime) resultUsage(under agent.TurnID, f *resultFrame) {
 
 func (r *runtime) spend(under agent.TurnID, own agent.Usage) {
 	if r.spentOn != under {
-		r.spentOn, r.books.spent = under, agent.Usage{}
+		r.spentOn, r.booked = under, agent.Usage{}
 	}
-	r.books.spent = r.books.spent.Add(own)
-	r.apply(agent.UsageReported{Session: r.root.session, Turn: under, Usage: r.books.spent})
+	r.booked = r.booked.Add(own)
+	r.apply(agent.UsageReported{Session: r.root.session, Turn: under, Usage: r.booked})
 }
 
 // share divides what children have spent by what their messages took.

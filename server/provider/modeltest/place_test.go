@@ -37,6 +37,9 @@ func TestProcessesOfAHome(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("it was not killed")
 	}
+	if err := UntilGone(t.Context(), home, "sleep"); err != nil {
+		t.Error(err)
+	}
 	if got := ProcessesOf(t, home); len(got) > 0 {
 		t.Errorf("left %+v", got)
 	}

@@ -71,7 +71,7 @@ Nested: says "[nested] hi", holds at nested, completes.`,
 			s.settles(agent.OutcomeCompleted)
 			for _, r := range s.Records() {
 				if f, ok := r.Fact.(agent.TurnSettled); ok && f.Session == one.ID && r.Applied.Verdict == agent.VerdictApplied {
-					s.check(r.Applied.RootSettled, "the root did not settle with its last child")
+					s.check(r.Applied.RootSettled != s.reserves, "the root settled with its last child: %v", r.Applied.RootSettled)
 				}
 			}
 		},

@@ -51,6 +51,9 @@ type Harness struct {
 	Without map[string]string
 	// Bubble runs each case in virtual time. It needs a provider without real I/O.
 	Bubble bool
+	// Reserves: the provider goes on by itself after its last child, so its adapter holds the
+	// root for that before it reports the child's end, and gives up when nothing comes.
+	Reserves bool
 	// Limit is how long anything is awaited; 20 s if 0.
 	Limit time.Duration
 }
@@ -90,6 +93,8 @@ type stage struct {
 	rt   provider.Runtime
 	in   provider.Input // of the latest root turn
 	lim  time.Duration
+	// reserves is the harness's.
+	reserves bool
 	// roots is how many root turns there may be in the end.
 	roots int
 }
@@ -99,7 +104,7 @@ func (h Harness) play(t *testing.T, c Case) {
 	if p.Root.Provider == "" {
 		p.Root.Provider = p.Adapter.Name()
 	}
-	s := &stage{Sink: NewSink(t, p.Root), t: t, play: p, lim: h.Limit, roots: 1}
+	s := &stage{Sink: NewSink(t, p.Root), t: t, play: p, lim: h.Limit, reserves: h.Reserves, roots: 1}
 	if s.lim <= 0 {
 		s.lim = waitLimit
 	}
