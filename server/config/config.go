@@ -32,7 +32,22 @@ type Config struct {
 	Codex       Provider
 	Claude      Claude
 
+	// Agents are programs that speak the Agent Client Protocol, by name.
+	Agents []AgentProgram
+
 	origins map[string]Origin
+}
+
+// AgentProgram is one such program, [providers.acp.NAME]. What is not set is that of the
+// ready-made entry of the same name, where there is one.
+type AgentProgram struct {
+	Name    string
+	Title   string   // its name for people
+	Command []string // the program and its arguments
+	Env     []string // names of variables it may inherit besides ProviderEnv
+	Set     []string // KEY=VALUE, for it alone
+	Mode    string   // the mode of sessions that name none, by its own name
+	Version int      // of the protocol; 0 is its own choice
 }
 
 // Provider is what can be set of one provider program.

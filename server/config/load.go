@@ -112,6 +112,7 @@ type file struct {
 			PermissionMode *string   `toml:"permission_mode"`
 			Settings       *[]string `toml:"settings"`
 		} `toml:"claude"`
+		Agents map[string]agentTable `toml:"acp"`
 	} `toml:"providers"`
 }
 
@@ -179,6 +180,10 @@ func (c *Config) readFile() error {
 			return fmt.Errorf("config: %s: %s: %w", c.File, k.name, err)
 		}
 		c.origins[k.name] = Origin{FromFile, c.File}
+	}
+	c.Agents, err = agentPrograms(f.Providers.Agents)
+	if err != nil {
+		return fmt.Errorf("config: %s: %w", c.File, err)
 	}
 	return nil
 }

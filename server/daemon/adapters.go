@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/config"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/acp"
 	"github.com/turnkeeper/turnkeeper/server/provider/claude"
 	"github.com/turnkeeper/turnkeeper/server/provider/codex"
 	"github.com/turnkeeper/turnkeeper/server/provider/demo"
@@ -32,10 +33,50 @@ func adapters(c *config.Config, owner string, log *slog.Logger) map[string]provi
 		},
 	}
 	table := map[string]provider.Adapter{}
-	for _, a := range all {
+	for _, a := range append(all, agentAdapters(c, owner, log)...) {
 		table[a.Name()] = a
 	}
 	return table
+}
+
+// readyMade are the agents that need no setting.
+func readyMade(getenv func(string) string) []acp.Agent { return acp.Found(getenv) }
+
+// agentOf is what a person has set of an agent: all of it, or a part of a ready-made one.
+func agentOf(p config.AgentProgram) acp.Agent {
+	a := acp.Agent{Name: p.Name, Title: p.Title, Env: p.Set, Inherits: p.Env, Mode: p.Mode, Version: p.Version}
+	if len(p.Command) > 0 {
+		a.Command, a.Args = p.Command[0], p.Command[1:]
+	}
+	if known, ok := acp.Known(p.Name); ok {
+		return known.With(a)
+	}
+	return a
+}
+
+// agentAdapters are the adapters of the agents that programs has found.
+func agentAdapters(c *config.Config, owner string, log *slog.Logger) []provider.Adapter {
+	var out []provider.Adapter
+	for _, p := range programs(readyMade(os.Getenv), c.Agents) {
+		out = append(out, withEnv{acp.New(acp.Options{Agent: p, Owner: owner, Logger: log}), inherited(c.ProviderEnv, p.Inherits)})
+	}
+	return out
+}
+
+// programs are the agents to offer: those that need no setting and are found here, and
+// those that a person has set, by the name that both share.
+func programs(ready []acp.Agent, set []config.AgentProgram) []acp.Agent {
+	out := slices.Clone(ready)
+	for _, s := range set {
+		own := agentOf(s)
+		if at := slices.IndexFunc(out, func(a acp.Agent) bool { return a.Name == s.Name }); at < 0 {
+			out = append(out, own)
+		} else {
+			out[at] = own
+		}
+	}
+	// Nothing can be run of a name alone.
+	return slices.DeleteFunc(out, func(a acp.Agent) bool { return a.Command == "" })
 }
 
 // withEnv opens every runtime of an adapter with that provider's own variables.

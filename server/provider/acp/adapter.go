@@ -42,6 +42,9 @@ type Agent struct {
 	Command string   // the executable: a path, or a name that is looked for
 	Args    []string // its arguments
 	Env     []string // KEY=VALUE, for its process alone
+	// Inherits names the variables of our own environment that it needs beside the common
+	// ones; "X_*" is all that begin so.
+	Inherits []string
 	// Mode is that of sessions which name none, by the agent's own name; "" leaves it to the
 	// agent, which may then decide by itself what is allowed.
 	Mode string

@@ -275,6 +275,10 @@ func (r *runtime) run() {
 		if r.closing || !r.ready {
 			return
 		}
+		for _, l := range r.children { // a grant is its process's
+			l.granted = false
+			r.tellGrant(l)
+		}
 		if _, err := r.sink.Apply(agent.SessionLost{Session: r.root.session, Err: r.lossError(reason)}); err != nil {
 			r.sink.Diagnose(provider.Diagnostic{Kind: provider.Refused, Method: "exit", Detail: "the loss could not be recorded"})
 		}
