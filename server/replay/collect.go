@@ -13,7 +13,7 @@ func (e *engine) collect() (*End, error) {
 	e.judge.mu.Lock()
 	j := e.judge.findings
 	e.judge.mu.Unlock()
-	end := &End{Invariants: j.Invariants, Processes: j.processes}
+	end := &End{Invariants: j.Invariants, Processes: j.processes, Grants: j.grants}
 	var err error
 	read := func(what string, f func() error) {
 		if err == nil {

@@ -32,6 +32,7 @@ type engine struct {
 	recorder *recorder
 	worker   *worker
 	bounds   *bounds
+	witness  *witness
 
 	workspace agent.WorkspaceID
 	roots     map[string]agent.SessionID // by the provider's name of the conversation
@@ -56,9 +57,9 @@ func newEngine(ctx context.Context, providerName string, d dialect, s *still) (*
 		return nil, fmt.Errorf("open storage: %w", err)
 	}
 	e.recorder = &recorder{Store: e.store}
-	adapter := d.adapter()
+	e.witness = &witness{Adapter: d.adapter()}
 	e.live = live.New(live.Options{
-		Adapters: map[string]provider.Adapter{providerName: adapter}, Recorder: e.recorder,
+		Adapters: map[string]provider.Adapter{providerName: e.witness}, Recorder: e.recorder,
 		Clock: e.clock, Mint: mint, Logger: silent, IdleClose: never,
 	})
 	e.bounds = &bounds{clock: e.clock, still: s, calls: map[*bounded]bool{}}
@@ -126,6 +127,8 @@ type remark struct {
 	Status string          `json:"status"`
 	Signal json.RawMessage `json:"signal"` // its number or its name
 	RC     int             `json:"rc"`     // below 0 for a signal
+	Text   string          `json:"text"`   // of a recorder that writes nothing but remarks
+	Code   int             `json:"code"`
 }
 
 // note handles what the recorder wrote about the process.
@@ -137,6 +140,10 @@ func (e *engine) note(msg json.RawMessage) {
 		e.dialect.begin()
 	case n.Event == "process_exited":
 		e.die(n.Status)
+	case n.Text == "agent exited" && signal == "null":
+		e.die(fmt.Sprintf("exit %d", n.Code))
+	case n.Text == "agent exited":
+		e.die("signal: " + signal)
 	case n.Event == "exit" && n.RC >= 0:
 		e.die(fmt.Sprintf("exit %d", n.RC))
 	case n.Event == "exit", n.Event == "kill" && (signal == "9" || signal == "SIGKILL"):

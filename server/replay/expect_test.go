@@ -1,13 +1,14 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -19,14 +20,17 @@ func told(end *End) []string {
 	for _, s := range end.Sessions {
 		name[s.ID] = "root"
 		if !s.IsRoot() {
-			name[s.ID] = short(s.ParentToolCallID)
+			name[s.ID] = cmp.Or(short(s.ParentToolCallID), s.Title)
 		}
 	}
 	var out []string
 	for _, s := range end.Sessions {
 		who := name[s.ID]
 		if !s.IsRoot() {
-			who += " below " + name[s.ParentSessionID] + " by " + string(s.ParentToolCallID)
+			who += " below " + name[s.ParentSessionID]
+			if s.ParentToolCallID != "" {
+				who += " by " + string(s.ParentToolCallID)
+			}
 		}
 		var turns []string
 		for _, t := range end.Turns {
@@ -34,7 +38,7 @@ func told(end *End) []string {
 				turns = append(turns, toldTurn(t))
 			}
 		}
-		out = append(out, who+": "+strings.Join(turns, ", "))
+		out = append(out, who+": "+strings.Join(turns, ", ")+toldGrants(end, s))
 	}
 	for _, m := range end.Messages {
 		if m.Role == agent.RoleUser && name[m.SessionID] == "root" {
@@ -66,6 +70,29 @@ func told(end *End) []string {
 		out = append(out, fmt.Sprintf("process %s of %s %s", short(p.CallID), name[p.SessionID], p.Status))
 	}
 	return out
+}
+
+// toldGrants says how often an agent has let a child be stopped alone, and whether it did
+// so to the end.
+func toldGrants(end *End, s agent.Session) string {
+	given, last := 0, false
+	for _, g := range end.Grants {
+		if g.Session == s.ID {
+			last = g.Given
+			if g.Given {
+				given++
+			}
+		}
+	}
+	switch {
+	case given == 0:
+		return ""
+	case last:
+		return fmt.Sprintf(" (granted %d times and still)", given)
+	case given == 1:
+		return " (granted once)"
+	}
+	return fmt.Sprintf(" (granted %d times)", given)
 }
 
 // short is the mock model's own name for what a call began.
@@ -116,7 +143,7 @@ func TestExpectedEnds(t *testing.T) {
 	eachRecording(t, func(t *testing.T, s suite, name string) {
 		for _, table := range s.expected {
 			if want, ok := table[name]; ok {
-				if diff := cmp.Diff(want, told(s.replay(t, name)), cmpopts.EquateEmpty()); diff != "" {
+				if diff := gocmp.Diff(want, told(s.replay(t, name)), cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("another end (-want +got):\n%s", diff)
 				}
 				return
@@ -124,7 +151,7 @@ func TestExpectedEnds(t *testing.T) {
 		}
 		t.Fatal("nobody has worked out what it must come to")
 	})
-	for _, s := range []suite{codexSuite, claudeSuite} {
+	for _, s := range suites {
 		names := s.recordings(t)
 		for _, table := range s.expected {
 			for name := range table {

@@ -25,6 +25,7 @@ type findings struct {
 	interactions []interactionID
 	operations   []agent.OperationID
 	processes    []agent.Process // as they were told last
+	grants       []Grant
 	Invariants
 }
 
@@ -101,7 +102,25 @@ func (j *judge) note(e agent.Event, seen map[agent.OperationID]bool) {
 		} else {
 			j.processes[at] = p
 		}
-	case agent.SessionUpdated, agent.MessageUpdated, agent.InteractionUpdated:
+	case agent.SessionUpdated:
+		j.grant(decode[agent.Session](e))
+	case agent.MessageUpdated, agent.InteractionUpdated:
+	}
+}
+
+// grant notes whether a child may be stopped alone, when that has changed.
+func (j *judge) grant(s agent.Session) {
+	if s.IsRoot() {
+		return
+	}
+	was := false
+	for _, g := range j.grants {
+		if g.Session == s.ID {
+			was = g.Given
+		}
+	}
+	if can := s.Capabilities.ChildCancel; can != was {
+		j.grants = append(j.grants, Grant{s.ID, can})
 	}
 }
 

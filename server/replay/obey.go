@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/live"
+	"github.com/turnkeeper/turnkeeper/server/provider"
 )
 
 // client is how a replay's commands are signed.
@@ -37,6 +38,8 @@ func (e *engine) obey(at int, in intent) error {
 		err = e.remove(in)
 	case wantsStop:
 		e.stop(in)
+	case wantsReload:
+		e.reload()
 	}
 	var refused *agent.Error
 	if errors.As(err, &refused) {
@@ -55,6 +58,14 @@ func (e *engine) openRoot(in intent) error {
 		return fmt.Errorf("create a session: %w", err)
 	}
 	e.roots[in.thread] = sub.Session.ID
+	if in.known { // as an earlier life of the daemon left it
+		if _, err := e.store.Apply(e.ctx, agent.SessionDescribed{Session: sub.Session.ID, ProviderSessionID: in.thread}); err != nil {
+			return fmt.Errorf("name the session: %w", err)
+		}
+	}
+	if in.watch {
+		e.watch(in)
+	}
 	return nil
 }
 
@@ -69,6 +80,35 @@ func (e *engine) watch(in intent) {
 	go func() {
 		defer e.still.work(-1)
 		_ = e.live.Watch(e.ctx, root) // without a runtime nothing is seen, and the end shows it
+	}()
+}
+
+// witness knows the runtime that an adapter opened last.
+type witness struct {
+	provider.Adapter
+	runtime provider.Runtime // the driver looks when nothing moves
+}
+
+// Open implements provider.Adapter.
+func (w *witness) Open(ctx context.Context, p provider.OpenParams, s provider.Sink) (provider.Runtime, error) {
+	r, err := w.Adapter.Open(ctx, p, s)
+	w.runtime = r
+	return r, err
+}
+
+// reload has the open session loaded again, which no command of a person's does. It does
+// not wait: the answer is a line to come.
+func (e *engine) reload() {
+	r, ok := e.witness.runtime.(interface {
+		Reload(ctx context.Context) error
+	})
+	if !ok {
+		return
+	}
+	e.still.work(1)
+	go func() {
+		defer e.still.work(-1)
+		_ = r.Reload(e.ctx) // a refusal shows in the end
 	}()
 }
 

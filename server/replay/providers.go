@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/acp"
 	"github.com/turnkeeper/turnkeeper/server/provider/claude"
 	"github.com/turnkeeper/turnkeeper/server/provider/codex"
 )
@@ -44,6 +45,8 @@ type intent struct {
 	model    string
 	call     agent.CallID
 	response agent.Response
+	known    bool // of an open: an earlier process had begun the conversation
+	watch    bool // of an open: the provider may begin turns by itself
 }
 
 type intentKind string
@@ -57,11 +60,19 @@ const (
 	wantsCancel  intentKind = "cancel"
 	wantsAnswer  intentKind = "answer"
 	wantsDelete  intentKind = "delete"
-	wantsStop    intentKind = "stop" // of the process that native names
+	wantsStop    intentKind = "stop"   // of the process that native names
+	wantsReload  intentKind = "reload" // of a session that is open
 )
 
 // dialects is the table from provider names to what reads their recordings.
 var dialects = map[string]func([]line, *still) dialect{
+	"acp": func(lines []line, s *still) dialect {
+		recorded := make([]acp.Recorded, len(lines))
+		for i, l := range lines {
+			recorded[i] = acp.Recorded(l)
+		}
+		return &acpDialect{play: acp.NewPlayback(recorded, s.read), still: s}
+	},
 	"codex": func(lines []line, s *still) dialect {
 		recorded := make([]codex.Recorded, len(lines))
 		for i, l := range lines {
@@ -132,4 +143,35 @@ func (d *claudeDialect) read(at int, msg json.RawMessage) intent {
 		claude.IntentCancel: wantsCancel, claude.IntentAnswer: wantsAnswer, claude.IntentStop: wantsStop,
 	}[i.Kind]
 	return intent{kind: kind, thread: i.Session, native: i.Native, text: i.Text, model: i.Model, call: i.CallID, response: i.Response}
+}
+
+type acpDialect struct {
+	play  *acp.Playback
+	still *still
+}
+
+func (d *acpDialect) adapter() provider.Adapter {
+	return acp.New(acp.Options{
+		Agent: d.play.Agent(), Logger: slog.New(slog.DiscardHandler),
+		Connect: func(context.Context, provider.OpenParams) (acp.Transport, error) { return d.play.Connect() },
+		Park:    d.still.park,
+	})
+}
+
+func (d *acpDialect) begin()                           { d.play.Begin() }
+func (d *acpDialect) end(why string)                   { d.play.End(why) }
+func (d *acpDialect) feed(at int, msg json.RawMessage) { d.play.Feed(at, msg) }
+func (d *acpDialect) take(at int)                      { d.play.Take(at) }
+func (d *acpDialect) skip(at int)                      { d.play.Skip(at) }
+
+func (d *acpDialect) read(at int, msg json.RawMessage) intent {
+	i := d.play.Intent(at, msg)
+	kind := map[acp.IntentKind]intentKind{
+		acp.IntentOpen: wantsOpen, acp.IntentStart: wantsSend, acp.IntentCancel: wantsCancel,
+		acp.IntentAnswer: wantsAnswer, acp.IntentReload: wantsReload,
+	}[i.Kind]
+	return intent{
+		kind: kind, thread: i.Session, native: i.Native, text: i.Text, call: i.CallID, response: i.Response,
+		known: i.Known, watch: i.Watch,
+	}
 }

@@ -22,8 +22,16 @@ type End struct {
 	Interactions []agent.Interaction `json:"interactions"`
 	Operations   []agent.Operation   `json:"operations"`
 	Processes    []agent.Process     `json:"processes,omitempty"`
+	Grants       []Grant             `json:"grants,omitempty"`
 	Diagnostics  Diagnostics         `json:"diagnostics"`
 	Invariants   Invariants          `json:"invariants"`
+}
+
+// Grant says that from then on a child could, or could not, be stopped alone, in the order
+// in which that changed. Providers that can always do it, or never, say nothing.
+type Grant struct {
+	Session agent.SessionID `json:"session"`
+	Given   bool            `json:"given"`
 }
 
 // Diagnostics counts what could not become, or change, an entity.

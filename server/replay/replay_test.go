@@ -32,10 +32,14 @@ var claudeSuite = suite{
 	"claude", filepath.Join("testdata", "claude"), []map[string][]string{claudeAtoF, claudeGtoI, claudeJtoR},
 }
 
+var acpSuite = suite{"acp", filepath.Join("testdata", "acp"), []map[string][]string{acpCodex, acpOthers}}
+
+var suites = []suite{codexSuite, claudeSuite, acpSuite}
+
 // eachRecording runs f for every recording of every provider.
 func eachRecording(t *testing.T, f func(t *testing.T, s suite, name string)) {
 	t.Helper()
-	for _, s := range []suite{codexSuite, claudeSuite} {
+	for _, s := range suites {
 		for _, name := range s.recordings(t) {
 			t.Run(s.provider+"/"+name, func(t *testing.T) { f(t, s, name) })
 		}
@@ -151,7 +155,7 @@ func TestReplayIsDeterministic(t *testing.T) {
 
 func TestWhatCannotBeReplayed(t *testing.T) {
 	for _, c := range []struct{ provider, recording, says string }{
-		{"nobody", "{}", "there are: claude, codex"},
+		{"nobody", "{}", "there are: acp, claude, codex"},
 		{"codex", "", "empty"},
 		{"codex", "{\"t\":1,\"dir\":\"in\",\"msg\":{}}\nnot a line\n", "line 2"},
 	} {
