@@ -10,6 +10,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/provider"
 	"github.com/turnkeeper/turnkeeper/server/provider/providertest"
+	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
 // parts are what the puppet plays in each case of the conformance suite.
@@ -220,5 +221,28 @@ func (p *puppet) options() Options {
 	}}
 }
 
-// playAgent is the test binary as an agent.
-func playAgent(io.Reader, io.Writer) int { return 0 }
+// playAgent is the test binary as an agent: it answers a prompt with one line.
+func playAgent(in io.Reader, out io.Writer) int {
+	var peer *wire.Peer
+	peer = wire.NewPeer(in, out, wire.Options{Version: "2.0", Handler: func(f wire.Frame) {
+		var result any = struct{}{}
+		switch f.Method {
+		case acp.MethodInitialize:
+			result = acp.InitializeResponse{ProtocolVersion: acp.V1}
+		case acp.MethodNewSession:
+			result = acp.SessionResponse{SessionID: rootSession}
+		case acp.MethodPrompt:
+			_ = peer.Notify(acp.MethodUpdate, acp.SessionNotification{
+				SessionID: rootSession, Update: acp.Say(acp.UpdateAgentChunk, &acp.MessageChunk{Content: acp.Text("hello from a process")}),
+			})
+			result = acp.PromptResponse{StopReason: acp.StopEndTurn}
+		}
+		if f.Kind == wire.KindRequest {
+			_ = peer.Reply(f.ID, result)
+		}
+	}})
+	if peer.Run() != nil {
+		return 1
+	}
+	return 0
+}
