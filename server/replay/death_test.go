@@ -18,6 +18,7 @@ var deaths = flag.Int("deaths", 2, "at how many moments of each recording the pr
 // death is what each recorder writes when the process is killed.
 var death = map[string]string{
 	"codex":  `{"t":%d,"dir":"meta","msg":{"event":"kill","signal":9}}`,
+	"acp":    `{"t":%d,"dir":"note","msg":{"text":"agent exited","code":null,"signal":"SIGKILL"}}`,
 	"claude": `{"t":%d,"dir":"note","msg":{"event":"kill","signal":"SIGKILL"}}`,
 }
 
@@ -73,6 +74,15 @@ func stillOpen(end *End) (left []string) {
 	for _, p := range end.Processes {
 		if p.Status != agent.ProcessEnded {
 			left = append(left, fmt.Sprintf("process %s %s", p.ID, p.Status))
+		}
+	}
+	granted := map[agent.SessionID]bool{}
+	for _, g := range end.Grants {
+		granted[g.Session] = g.Given
+	}
+	for id, still := range granted {
+		if still {
+			left = append(left, fmt.Sprintf("the grant of %s", id))
 		}
 	}
 	if end.Invariants != (Invariants{}) {

@@ -279,6 +279,7 @@ func endState(end *End) map[string]any {
 		for _, x := range o.Targets {
 			targets = append(targets, name[x.SessionID]+" "+string(x.State))
 		}
+		slices.Sort(targets)
 		out[fmt.Sprintf("operation %d", n)] = []any{o.Kind, o.Status, targets}
 	}
 	return out

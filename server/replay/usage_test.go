@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -11,18 +12,21 @@ import (
 func TestUsageOfATreeAddsUp(t *testing.T) {
 	eachRecording(t, func(t *testing.T, s suite, name string) {
 		end := s.replay(t, name)
-		own := map[agent.SessionID]agent.Usage{}
-		var all agent.Usage
+		own, all, rootOf := map[agent.SessionID]agent.Usage{}, map[agent.SessionID]agent.Usage{}, map[agent.SessionID]agent.SessionID{}
+		for _, s := range end.Sessions {
+			rootOf[s.ID] = cmp.Or(s.RootSessionID, s.ID)
+		}
 		for _, u := range end.Turns {
 			own[u.SessionID] = own[u.SessionID].Add(u.Usage)
-			all = all.Add(u.Usage)
+			root := rootOf[u.SessionID]
+			all[root] = all[root].Add(u.Usage)
 		}
 		for _, s := range end.Sessions {
 			if s.Usage != own[s.ID] {
 				t.Errorf("session %s used %+v, its turns %+v", s.ID, s.Usage, own[s.ID])
 			}
-			if s.IsRoot() && s.UsageWithChildren != all {
-				t.Errorf("the tree used %+v, its turns %+v", s.UsageWithChildren, all)
+			if s.IsRoot() && s.UsageWithChildren != all[s.ID] {
+				t.Errorf("the tree used %+v, its turns %+v", s.UsageWithChildren, all[s.ID])
 			}
 		}
 	})
