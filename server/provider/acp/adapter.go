@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -33,6 +34,14 @@ type Options struct {
 	// Park hears when a call begins (+1) and ceases (-1) to wait for the provider. A
 	// replay in virtual time needs to know that nothing else moves.
 	Park func(change int)
+
+	learn func(card)
+}
+
+// card is what sessions have told of the agent itself.
+type card struct {
+	version       string
+	modes, models []string
 }
 
 // Agent is one program that speaks the protocol.
@@ -48,6 +57,8 @@ type Agent struct {
 	// Mode is that of sessions which name none, by the agent's own name; "" leaves it to the
 	// agent, which may then decide by itself what is allowed.
 	Mode string
+	// Modes are those that a person can choose from before a session has told.
+	Modes []string
 	// Version is the protocol to ask for: 1 by default, 2 for an agent that has only that.
 	Version int
 	// Install says what helps where the program is not found.
@@ -68,7 +79,12 @@ type Transport interface {
 }
 
 // Adapter opens root sessions with one agent. It is safe for concurrent use.
-type Adapter struct{ o Options }
+type Adapter struct {
+	o Options
+
+	mu   sync.Mutex
+	seen card
+}
 
 // New returns an adapter.
 func New(o Options) *Adapter {
@@ -81,7 +97,12 @@ func New(o Options) *Adapter {
 	o.Title = cmp.Or(o.Title, o.Name)
 	o.Version = cmp.Or(o.Version, baseVersion)
 	o.Silence = cmp.Or(o.Silence, silenceBound)
-	a := &Adapter{o}
+	a := &Adapter{o: o}
+	a.o.learn = func(c card) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.seen = c
+	}
 	if a.o.Connect == nil {
 		a.o.Connect = a.connect
 	}

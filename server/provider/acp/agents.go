@@ -11,6 +11,7 @@ import (
 var known = []Agent{
 	{
 		Name: "codex-acp", Title: "Codex (ACP)", Command: "codex-acp", Mode: "workspace-write",
+		Modes:    []string{"read-only", "workspace-write", "agent", "agent-full-access"},
 		Install:  "npm install -g @agentclientprotocol/codex-acp",
 		Inherits: []string{"CODEX_*", "OPENAI_*", "AZURE_OPENAI_*"},
 		Notes: []string{
@@ -19,6 +20,7 @@ var known = []Agent{
 	},
 	{
 		Name: "claude-agent-acp", Title: "Claude Code (ACP)", Command: "claude-agent-acp", Mode: "default",
+		Modes:   []string{"default", "acceptEdits", "plan", "auto", "bypassPermissions"},
 		Install: "npm install -g @agentclientprotocol/claude-agent-acp",
 		Inherits: []string{ // each by its name: they change what the program does
 			"ANTHROPIC_*", "AWS_*", "CLOUD_ML_REGION", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT",

@@ -66,7 +66,7 @@ func (r *runtime) announce(x *userText) {
 		return
 	}
 	u.text = x
-	if slices.ContainsFunc(r.open, func(o *turn) bool { return o.closed && o.begun }) {
+	if slices.ContainsFunc(r.open, stopping) {
 		r.queued = append(r.queued, u)
 		if len(r.queued) == 1 {
 			r.stopBarrier = r.after(barrierBound, r.giveUpQueued)
@@ -76,9 +76,12 @@ func (r *runtime) announce(x *userText) {
 	r.prompt(u)
 }
 
+// stopping reports whether a turn runs that was asked to stop.
+func stopping(u *turn) bool { return u.begun && (u.closed || u.dropped) }
+
 // nextQueued writes the messages that waited, once the stopped turn has ended.
 func (r *runtime) nextQueued() {
-	if len(r.queued) == 0 || slices.ContainsFunc(r.open, func(o *turn) bool { return o.closed && o.begun }) {
+	if len(r.queued) == 0 || slices.ContainsFunc(r.open, stopping) {
 		return
 	}
 	r.stopBarrier()

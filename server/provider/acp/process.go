@@ -54,8 +54,13 @@ func (a *Adapter) Probe(context.Context) provider.Info {
 		Capabilities: agent.Capabilities{Cancel: true, ConfirmsCancel: true, GuideWhileChildrenRun: true, Resume: true},
 		Notes:        slices.Concat(commonNotes, a.o.Notes), Models: []string{}, PermissionModes: []string{}, Scenarios: []provider.Scenario{},
 	}
-	if a.o.Mode != "" {
-		info.PermissionModes = []string{a.o.Mode}
+	a.mu.Lock()
+	seen := a.seen
+	a.mu.Unlock()
+	info.Version = seen.version
+	info.Models = append(info.Models, seen.models...)
+	if info.PermissionModes = append(info.PermissionModes, seen.modes...); seen.modes == nil {
+		info.PermissionModes = append(info.PermissionModes, a.o.Modes...)
 	}
 	path, fault := a.path()
 	if fault != nil {

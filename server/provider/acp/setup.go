@@ -18,7 +18,9 @@ const clientName = "turnkeeper"
 
 // abilities are what an agent has said it can do.
 type abilities struct {
+	version             string // of the program
 	load, resume, close bool
+	list, fork          bool
 	queues              bool // takes a prompt while another one runs
 	steers              bool // takes a message for the turn that runs
 	signIns             []acp.AuthMethod
@@ -28,7 +30,6 @@ type abilities struct {
 type offers struct {
 	modes  *acp.ModeState
 	config []acp.ConfigOption
-	models []string // of agents that offer them outside of the options
 }
 
 // hello negotiates the version. An agent that has only another one says so in its answer,
@@ -75,6 +76,9 @@ func offersV2(err error) bool {
 
 func abilitiesOf(got *acp.InitializeResponse) abilities {
 	a := abilities{signIns: got.AuthMethods}
+	if who := cmp.Or(got.AgentInfo, got.Info); who != nil {
+		a.version = who.Version
+	}
 	var extra struct {
 		Steering struct {
 			Supported bool `json:"supported"`
@@ -82,13 +86,17 @@ func abilitiesOf(got *acp.InitializeResponse) abilities {
 	}
 	a.steers = acp.MetaOf(got.Meta, &extra) && extra.Steering.Supported
 	if got.ProtocolVersion == acp.V2 { // a matter of course there
-		a.resume, a.close, a.queues = true, true, true
+		a.resume, a.close, a.list, a.queues = true, true, true, true
+		if c := got.Capabilities; c != nil && c.Session != nil {
+			a.fork = c.Session.Fork != nil
+		}
 		return a
 	}
 	if c := got.AgentCapabilities; c != nil {
 		a.load = c.LoadSession
 		if s := c.SessionCapabilities; s != nil {
 			a.resume, a.close = s.Resume != nil, s.Close != nil
+			a.list, a.fork = s.List != nil, s.Fork != nil
 		}
 	}
 	return a
@@ -221,6 +229,7 @@ func (r *runtime) opened(w *waiter, id string, got *acp.SessionResponse) {
 	r.apply(agent.SessionDescribed{Session: r.root.session, ProviderSessionID: id, Capabilities: r.capabilities()})
 	r.rootIs(id)
 	r.ready = true
+	r.o.learn(r.card())
 	r.choose(func(err error) {
 		if err != nil {
 			r.ready = false // it never was of use
@@ -266,6 +275,30 @@ func (o *offers) option(name string) *acp.ConfigOption {
 		return nil
 	}
 	return &o.config[at]
+}
+
+// card is what the session tells of the agent.
+func (r *runtime) card() card {
+	c := card{version: r.able.version, modes: values(r.offers.option("mode")), models: values(r.offers.option("model"))}
+	if m := r.offers.modes; m != nil {
+		c.modes = nil
+		for _, mode := range m.AvailableModes {
+			c.modes = append(c.modes, mode.ID)
+		}
+	}
+	return c
+}
+
+// values are what can be chosen of an option.
+func values(o *acp.ConfigOption) []string {
+	if o == nil {
+		return nil
+	}
+	var out []string
+	for _, choice := range o.Options.Flat() {
+		out = append(out, choice.Value)
+	}
+	return out
 }
 
 // choose sets the mode and the model, one after the other. The mode is always set where one

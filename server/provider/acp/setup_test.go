@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider/providertest"
 )
 
 // offering makes the puppet's session offer modes and options.
@@ -196,6 +197,84 @@ func TestAgentsThatCannotBeUsed(t *testing.T) {
 		s.p.onHeard = func(line) bool { return true } // says nothing
 		if err := s.tryOpen(); !errors.Is(err, &agent.Error{Code: agent.CodeTimeout}) {
 			s.t.Errorf("Open: %v", err)
+		}
+	})
+}
+
+// What sessions tell of the agent is on its card from then on.
+func TestTheCardLearns(t *testing.T) {
+	setting(t, both, func(s *stage) {
+		s.p.offering()
+		a := New(s.o)
+		before := a.Probe(s.t.Context())
+		s.Sink = providertest.NewSink(s.t, s.root)
+		rt, err := a.Open(s.t.Context(), s.OpenParams(), s.Sink)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.rt = rt.(*runtime)
+		after := a.Probe(s.t.Context())
+		if len(before.Models) != 0 || strings.Join(after.Models, ",") != "small,big" || strings.Join(after.PermissionModes, ",") != "auto,ask" || after.Version != "1" {
+			s.t.Errorf("before %+v, after %+v", before, after)
+		}
+	})
+}
+
+// The agent's own list of conversations, page by page, and a copy of this one: roots only,
+// and a copy grants nothing here.
+func TestListAndFork(t *testing.T) {
+	setting(t, both, func(s *stage) {
+		hello := func(m line) bool {
+			if m.Method != acp.MethodInitialize {
+				return false
+			}
+			caps := map[string]any{"list": acp.Empty{}, "fork": acp.Empty{}}
+			s.p.reply(m.ID, map[string]any{
+				"protocolVersion": s.p.version, "agentCapabilities": map[string]any{"sessionCapabilities": caps}, "capabilities": map[string]any{"session": caps},
+			})
+			return true
+		}
+		s.p.onHeard = func(m line) bool {
+			switch m.Method {
+			case acp.MethodListSessions:
+				var q acp.ListSessionsRequest
+				_ = json.Unmarshal(m.Params, &q)
+				got := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{{SessionID: "A" + q.Cursor, Cwd: q.Cwd}}}
+				if q.Cursor == "" {
+					got.NextCursor = "2"
+				}
+				s.p.reply(m.ID, got)
+				return true
+			case acp.MethodForkSession:
+				s.p.reply(m.ID, map[string]any{"sessionId": "copy"})
+				return true
+			}
+			return hello(m)
+		}
+		s.open()
+		got, err := s.rt.Sessions(s.t.Context())
+		if err != nil || len(got) != 2 || got[1].SessionID != "A2" || got[0].Cwd != "/w" {
+			s.t.Errorf("%+v %v", got, err)
+		}
+		s.start()
+		s.does(func(p *puppet) { p.delegate("one", rootSession) })
+		if id, err := s.rt.Fork(s.t.Context()); err != nil || id != "copy" {
+			s.t.Errorf("%s %v", id, err)
+		}
+		s.does(func(p *puppet) {
+			p.announce("copy:one", "copy")
+			p.run("copy:one")
+			p.end("one", acp.StopEndTurn)
+			p.done("done")
+		})
+		s.rooted(agent.OutcomeCompleted)
+		if n := len(s.View().Children()); n != 1 {
+			s.t.Errorf("%d children", n)
+		}
+	})
+	play(t, one, func(s *stage) {
+		if _, err := s.rt.Fork(s.t.Context()); !errors.Is(err, &agent.Error{Code: agent.CodeProviderRefused}) {
+			s.t.Errorf("Fork: %v", err)
 		}
 	})
 }
