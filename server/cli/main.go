@@ -101,7 +101,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.PersistentFlags().String("home", "", "directory for configuration and state (TURNKEEPER_HOME)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.serve(), a.open(), a.status(), a.doctor(), a.token(), a.replay(), a.openapi(), a.version())
+	root.AddCommand(a.serve(), a.open(), a.status(), a.doctor(), a.token(), a.replay(), a.openapi(), a.version(), a.editor())
 	for _, c := range root.Commands() {
 		if c.Args == nil {
 			c.Args = cobra.NoArgs
