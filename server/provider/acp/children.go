@@ -39,7 +39,11 @@ func (r *runtime) announced(parent *lane, u *acp.SubagentUpdate) {
 	r.describe(l, u)
 	if !r.loading() {
 		if c := u.Capabilities; c.Said() {
+			was := l.granted
 			l.granted = c.Or(acp.SubagentCapabilities{}).MayCancel()
+			if l.shut && !was {
+				r.stopLoose(l) // it could not be, before
+			}
 		}
 		if st, ok := u.State.Get(); ok {
 			r.childState(l, &l.mirrored, &st)
@@ -82,6 +86,7 @@ func (l *lane) agentType() string {
 // change of a source counts, and only if the other has not told it before. What is neither
 // live nor idle is no end.
 func (r *runtime) childState(l *lane, from *level, st *acp.StateUpdate) {
+	l.unsure = !st.State.Live() && st.State != acp.StateIdle
 	switch {
 	case st.State.Live():
 		if from.live {
@@ -147,12 +152,14 @@ func (r *runtime) flushArrivals() {
 
 // bear creates the session of a child with its first turn.
 func (r *runtime) bear(l *lane) {
+	defer r.endUnasked()
 	parent := r.workOf(l.parent)
+	if parent == nil && l.parent.isRoot() {
+		parent = r.unasked()
+	}
 	if parent == nil || l.parent.shut || !l.parent.known {
-		if parent = r.unasked(); parent == nil || !l.parent.known {
-			r.shutOut(l, "no turn of its parent is known")
-			return
-		}
+		r.shutOut(l, "no turn of its parent is known")
+		return
 	}
 	started := agent.ChildStarted{
 		Session: r.mint.Session(), Turn: r.mint.Turn(), Parent: l.parent.session, ParentTurn: parent.id,
@@ -168,7 +175,6 @@ func (r *runtime) bear(l *lane) {
 			}
 			applied, ok = r.apply(started)
 		}
-		r.endUnasked()
 	}
 	if !ok || applied.Verdict == agent.VerdictRefused {
 		r.shutOut(l, string(applied.Code))

@@ -167,6 +167,9 @@ func TestUnknownIsNoEnd(t *testing.T) {
 		})
 		s.ended("one", "")
 		s.rooted("")
+		s.grantTold("one", false) // it may not be live
+		s.does(func(p *puppet) { p.state("one", acp.StateUpdate{State: acp.StateRunning}) })
+		s.grantTold("one", true)
 		s.does(func(p *puppet) { p.end("one", acp.StopMaxTokens) })
 		s.ended("one", agent.OutcomeFailed)
 		s.rooted(agent.OutcomeCompleted)
@@ -226,6 +229,25 @@ func TestNoOtherParentAndNoCycle(t *testing.T) {
 			p.end(rootSession, acp.StopEndTurn)
 		})
 		s.rooted(agent.OutcomeCompleted)
+	})
+}
+
+// A child of a child that never worked has no turn to hang below: it is left out, and holds
+// nothing open.
+func TestAChildBelowNobodysWork(t *testing.T) {
+	play(t, both, func(s *stage) {
+		s.start()
+		s.does(func(p *puppet) {
+			p.announce("one", rootSession)
+			p.delegate("two", "one")
+		})
+		s.pass(time.Second)
+		s.p.wrote(s.t, "cancel two", 1)
+		s.does(func(p *puppet) { p.done("done") })
+		s.rooted(agent.OutcomeCompleted)
+		if n := len(s.View().Turns); n != 1 {
+			s.t.Errorf("%d turns, want 1\n%s", n, s.View())
+		}
 	})
 }
 

@@ -107,36 +107,50 @@ func (s *stage) asks(id, method string, params any) line {
 	}
 }
 
-// A command runs in the workspace, both of its outputs in one, and is ended with its
-// terminal.
+// params are those of a request.
+type params map[string]any
+
+// makes creates a terminal and returns its reference; nil if it was refused.
+func (s *stage) makes(id string, q params) params {
+	s.t.Helper()
+	q["sessionId"] = rootSession
+	m := s.asks(id, acp.MethodCreateTerminal, q)
+	var made acp.CreateTerminalResponse
+	if m.Error != nil || json.Unmarshal(m.Result, &made) != nil {
+		return nil
+	}
+	return params{"sessionId": rootSession, "terminalId": made.TerminalID}
+}
+
+// exits waits for a terminal's command.
+func (s *stage) exits(id string, ref params) (exit acp.ExitStatus) {
+	s.t.Helper()
+	if m := s.asks(id, acp.MethodWaitForTerminal, ref); json.Unmarshal(m.Result, &exit) != nil {
+		s.t.Errorf("exit %s", m.Result)
+	}
+	return exit
+}
+
+// gave is what a terminal shows.
+func (s *stage) gave(id string, ref params) (out acp.TerminalOutputResponse) {
+	s.t.Helper()
+	if m := s.asks(id, acp.MethodTerminalOutput, ref); m.Error == nil {
+		if err := json.Unmarshal(m.Result, &out); err != nil {
+			s.t.Error(err)
+		}
+	}
+	return out
+}
+
+// A command runs in the workspace, with both of its outputs in one; of a long one the end
+// is kept.
 func TestTerminalsOfTheClient(t *testing.T) {
 	s := wired(t)
-	type p map[string]any
-	var made acp.CreateTerminalResponse
-	create := func(id string, q p) string {
-		q["sessionId"] = rootSession
-		m := s.asks(id, acp.MethodCreateTerminal, q)
-		if m.Error != nil {
-			return ""
-		}
-		made = acp.CreateTerminalResponse{}
-		if err := json.Unmarshal(m.Result, &made); err != nil {
-			t.Fatal(err)
-		}
-		return made.TerminalID
+	ref := s.makes("1", params{"command": "sh", "args": []string{"-c", `pwd; echo "$X" >&2; exit 3`}, "env": []params{{"name": "X", "value": "err"}}})
+	if exit := s.exits("2", ref); exit.ExitCode == nil || *exit.ExitCode != 3 {
+		t.Errorf("exit %+v", exit)
 	}
-	term := create("1", p{"command": "sh", "args": []string{"-c", `pwd; echo "$X" >&2; exit 3`}, "env": []p{{"name": "X", "value": "err"}}})
-	ref := p{"sessionId": rootSession, "terminalId": term}
-	var exit acp.ExitStatus
-	if m := s.asks("2", acp.MethodWaitForTerminal, ref); json.Unmarshal(m.Result, &exit) != nil || exit.ExitCode == nil || *exit.ExitCode != 3 {
-		t.Errorf("exit %s", m.Result)
-	}
-	var out acp.TerminalOutputResponse
-	m := s.asks("3", acp.MethodTerminalOutput, ref)
-	if err := json.Unmarshal(m.Result, &out); err != nil {
-		t.Fatal(err)
-	}
-	if out.Output != s.root.Cwd+"\nerr\n" || out.Truncated || out.ExitStatus == nil {
+	if out := s.gave("3", ref); out.Output != s.root.Cwd+"\nerr\n" || out.Truncated || out.ExitStatus == nil {
 		t.Errorf("output %+v", out)
 	}
 	if m := s.asks("4", acp.MethodReleaseTerminal, ref); m.Error != nil {
@@ -145,33 +159,32 @@ func TestTerminalsOfTheClient(t *testing.T) {
 	if m := s.asks("5", acp.MethodTerminalOutput, ref); m.Error == nil {
 		t.Error("a terminal that was released still answers")
 	}
-
-	// One line is the shell's; only the end of a long output is kept.
-	term = create("6", p{"command": "echo 1; echo 2 | cat; printf 'x%.0s' $(seq 100)", "outputByteLimit": 10})
-	ref = p{"sessionId": rootSession, "terminalId": term}
-	s.asks("7", acp.MethodWaitForTerminal, ref)
-	out = acp.TerminalOutputResponse{}
-	if m := s.asks("8", acp.MethodTerminalOutput, ref); json.Unmarshal(m.Result, &out) != nil || out.Output != "xxxxxxxxxx" || !out.Truncated {
-		t.Errorf("output %s", m.Result)
+	// One line is the shell's.
+	ref = s.makes("6", params{"command": "echo 1; echo 2 | cat; printf 'x%.0s' $(seq 100)", "outputByteLimit": 10})
+	s.exits("7", ref)
+	if out := s.gave("8", ref); out.Output != "xxxxxxxxxx" || !out.Truncated {
+		t.Errorf("output %+v", out)
 	}
+}
 
-	// A kill ends it, and lets whoever waits for it go.
-	term = create("9", p{"command": "sleep 600"})
-	ref = p{"sessionId": rootSession, "terminalId": term}
-	if m := s.asks("10", acp.MethodKillTerminal, ref); m.Error != nil {
+// A kill ends a command and lets whoever waits for it go; nobody else's session reaches it,
+// and none runs outside of the workspace or longer than the runtime.
+func TestTerminalsEnd(t *testing.T) {
+	s := wired(t)
+	ref := s.makes("1", params{"command": "sleep 600"})
+	if m := s.asks("2", acp.MethodKillTerminal, ref); m.Error != nil {
 		t.Errorf("kill: %v", m.Error)
 	}
-	exit = acp.ExitStatus{}
-	if m := s.asks("11", acp.MethodWaitForTerminal, ref); json.Unmarshal(m.Result, &exit) != nil || exit.Signal == nil {
-		t.Errorf("exit %s", m.Result)
+	if exit := s.exits("3", ref); exit.Signal == nil {
+		t.Errorf("exit %+v", exit)
 	}
-	if m := s.asks("12", acp.MethodTerminalOutput, p{"sessionId": "other", "terminalId": term}); m.Error == nil {
+	if m := s.asks("4", acp.MethodTerminalOutput, params{"sessionId": "other", "terminalId": ref["terminalId"]}); m.Error == nil {
 		t.Error("a terminal of another session answers")
 	}
-	if id := create("13", p{"command": "ls", "cwd": "/"}); id != "" {
+	if s.makes("5", params{"command": "ls", "cwd": "/"}) != nil {
 		t.Error("a command ran outside of the workspace")
 	}
-	create("14", p{"command": "sleep 600"}) // ended with the runtime
+	s.makes("6", params{"command": "sleep 600"}) // ended with the runtime
 }
 
 // The text of an agent's own diff of what it reads and writes goes through these methods.

@@ -29,7 +29,7 @@ func (r *runtime) loading() bool { return r.answered < r.epoch }
 
 // mayStop reports whether the agent lets a child be stopped alone, now.
 func (r *runtime) mayStop(l *lane) bool {
-	return l.granted && r.valid && !r.loading() && l.live != nil && (l.own.live || l.mirrored.live)
+	return l.granted && r.valid && !r.loading() && l.live != nil && (l.own.live || l.mirrored.live) && !l.unsure
 }
 
 // tellGrant tells storage when it has changed whether a child can be stopped alone.

@@ -57,15 +57,15 @@ func (r *runtime) hand(ctx context.Context, in provider.Input, how func(*userTex
 // holds from then on. It waits for a stopped turn that has not ended: an agent would take
 // the message into that, or refuse it.
 func (r *runtime) announce(x *userText) {
-	if r.waiting != nil { // the message is the continuation's beginning
-		r.endSilently(r.waiting)
-	}
 	u, code := r.begin(x.turn, nil)
 	if code != "" {
 		r.finish(x.wait, agent.Errorf(code, "the turn takes no message any more"))
 		return
 	}
 	u.text = x
+	if r.waiting != nil { // the message is what begins it
+		r.endSilently(r.waiting)
+	}
 	if slices.ContainsFunc(r.open, stopping) {
 		r.queued = append(r.queued, u)
 		if len(r.queued) == 1 {

@@ -36,7 +36,8 @@ type lane struct {
 	granted       bool // the agent lets it be stopped alone, in this epoch
 	told          bool // storage says that it can be stopped alone
 	own, mirrored level
-	runs          int // how many turns its states have opened
+	unsure        bool // the agent has said that it does not know its state
+	runs          int  // how many turns its states have opened
 
 	live      *turn   // of a child, the turn that has not ended
 	order     []*turn // the latest turns, as they began

@@ -60,6 +60,7 @@ type runtime struct {
 	asked     []*prompt // open requests of the agent, oldest first
 	cancels   []*cancelRun
 	terminals map[string]*terminal
+	heardAt   time.Time
 	stopWatch func() bool
 }
 

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -150,12 +151,15 @@ func (r *runtime) prompt(u *turn) {
 	params := acp.PromptRequest{SessionID: r.root.id, Prompt: []acp.ContentBlock{acp.Text(x.text)}}
 	bound := takenBound
 	if r.version == acp.V1 {
-		bound = 0 // its answer is the end of the turn
-		r.later(func() { r.do(func() { r.finish(x.wait, nil) }) })
+		bound, u.begun = 0, true // its answer is the end of the turn
 	}
 	r.send(acp.MethodPrompt, params, bound, func(a wire.Answer) {
 		var got acp.PromptResponse
-		if err := a.Decode(&got); err != nil {
+		err := a.Decode(&got)
+		if errors.Is(err, errNoAnswer) && r.state.Live() {
+			err = nil // it has begun to work on it
+		}
+		if err != nil {
 			r.promptFailed(u, err)
 			return
 		}
@@ -172,13 +176,8 @@ func (r *runtime) prompt(u *turn) {
 			r.awaitFold()
 		}
 	})
-	r.fresh(u)
-}
-
-// fresh notes that a prompt is under way: an idle told before it says nothing of it.
-func (r *runtime) fresh(u *turn) {
 	if r.version == acp.V1 {
-		u.begun = true
+		r.later(func() { r.do(func() { r.finish(x.wait, nil) }) }) // written, which is all there is to know
 	}
 }
 

@@ -111,7 +111,7 @@ func (p *puppet) backgrounds(stop acp.StopReason, children ...string) {
 // The root of an agent that tells of its background answers a child that has ended there:
 // the root turn does not settle in between, and settles when no answer comes.
 func TestContinuationAfterABackgroundChild(t *testing.T) {
-	for _, how := range []string{"answers", "says idle", "says nothing"} {
+	for _, how := range []string{"answers", "says idle", "says nothing", "is sent a message"} {
 		t.Run(how, func(t *testing.T) {
 			play(t, two, func(s *stage) {
 				s.start()
@@ -136,6 +136,14 @@ func TestContinuationAfterABackgroundChild(t *testing.T) {
 					})
 				case "says idle":
 					s.does(func(p *puppet) { p.backgrounds("") })
+				case "is sent a message": // in the wait: the root turn takes it
+					s.p.onTurn = turns(func(string) {})
+					if err := s.rt.Guide(s.t.Context(), s.Guidance(s.Root, "And?")); err != nil {
+						s.t.Fatal(err)
+					}
+					s.pass(time.Minute)
+					s.rooted("")
+					s.does(func(p *puppet) { p.done("so") })
 				default:
 					s.pass(time.Minute)
 				}

@@ -1,17 +1,31 @@
 package acp
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // heardFrom begins the silence of the agent anew.
 func (r *runtime) heardFrom() {
-	if r.stopWatch != nil {
-		r.stopWatch()
+	r.heardAt = r.clock.Now()
+	if r.stopWatch == nil && len(r.open) > 0 && !r.closing {
+		r.watch(r.o.Silence)
+	}
+}
+
+// watch looks again after some time: one timer, however much is said.
+func (r *runtime) watch(d time.Duration) {
+	r.stopWatch = r.after(d, func() {
 		r.stopWatch = nil
-	}
-	if len(r.open) == 0 || r.closing {
-		return
-	}
-	r.stopWatch = r.after(r.o.Silence, r.silent)
+		if len(r.open) == 0 {
+			return
+		}
+		if left := r.o.Silence - r.clock.Now().Sub(r.heardAt); left > 0 {
+			r.watch(left)
+			return
+		}
+		r.silent() // the next word begins the watch again
+	})
 }
 
 // silent tells the person once that an agent says nothing though nobody is asked anything:
