@@ -157,6 +157,36 @@ func TestNestedPermission(t *testing.T) {
 	})
 }
 
+// Siblings at the third depth that ask at once are two questions, each of its own agent and
+// answered by itself (anomalyco/opencode#24644, #39112).
+func TestSiblingsAskAtOnce(t *testing.T) {
+	play(t, both, func(s *stage) {
+		s.start()
+		got := map[string]string{}
+		s.does(func(p *puppet) {
+			p.delegate("one", rootSession)
+			p.delegate("two", "one")
+			for _, who := range []string{"a", "b"} {
+				p.delegate(who, "two")
+				p.ask(who, func(o acp.PermissionOutcome) { got[who] = o.OptionID })
+			}
+		})
+		pending := s.View().Pending()
+		if len(pending) != 2 {
+			s.t.Fatalf("%d questions", len(pending))
+		}
+		for _, i := range pending {
+			option := map[agent.SessionID]string{s.child("a").ID: "yes", s.child("b").ID: "no"}[i.SessionID]
+			if err := s.answers(i, agent.Response{OptionID: option}); err != nil {
+				s.t.Error(err)
+			}
+		}
+		if got["a"] != "yes" || got["b"] != "no" {
+			s.t.Errorf("the agent got %v", got)
+		}
+	})
+}
+
 // A request never overtakes the announcement of its child (Memoh#953): it waits for it, and
 // is refused when nobody announces that child (decisions.md 25).
 func TestPermissionBeforeTheAnnouncement(t *testing.T) {
