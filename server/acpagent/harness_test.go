@@ -1,0 +1,524 @@
+package acpagent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/turnkeeper/turnkeeper/server/acp"
+	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/api"
+	"github.com/turnkeeper/turnkeeper/server/config"
+	daemonpkg "github.com/turnkeeper/turnkeeper/server/daemon"
+	"github.com/turnkeeper/turnkeeper/server/provider"
+)
+
+// world is one daemon with a fake provider, and a directory to work in.
+type world struct {
+	t     *testing.T
+	fake  *fake
+	url   string
+	token string
+	dir   string
+	http  *http.Client
+}
+
+// newWorld starts a whole daemon in this process, until the test ends.
+func newWorld(t *testing.T, f *fake) *world {
+	t.Helper()
+	home := t.TempDir()
+	c, err := config.Load(config.Input{
+		Env:   func(string) (string, bool) { return "", false },
+		Flags: map[string]string{"home": home, "listen": "127.0.0.1:0"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := daemonpkg.New(daemonpkg.Options{Config: c, Version: api.Version{Name: "turnkeeper", Version: "test"}, Adapters: map[string]provider.Adapter{"fake": f}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	w := &world{t: t, fake: f, dir: t.TempDir(), http: &http.Client{Transport: &http.Transport{}, Timeout: patience}}
+	t.Cleanup(func() {
+		w.http.CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the daemon ended with %v", err)
+		}
+	})
+	select {
+	case <-d.Ready():
+	case err := <-ended:
+		ended <- nil
+		t.Fatalf("the daemon did not start: %v", err)
+	}
+	w.url = d.Listener().URL
+	if w.token, err = daemonpkg.ReadToken(filepath.Join(home, "token")); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// web is a request as the web view makes it.
+func (w *world) web(method, path string, body, out any) {
+	w.t.Helper()
+	var in io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		in = strings.NewReader(string(raw))
+	}
+	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := w.http.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode >= 300 {
+		w.t.Fatalf("%s %s: %s %s %v", method, path, resp.Status, raw, err)
+	}
+	if out != nil {
+		if err := json.Unmarshal(raw, out); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// detail reads a session as the web view does.
+func (w *world) detail(id string) agent.SessionDetail {
+	w.t.Helper()
+	var spaces list[agent.Workspace]
+	w.web("GET", "/v1/workspaces", nil, &spaces)
+	var d agent.SessionDetail
+	w.web("GET", "/v1/workspaces/"+string(spaces.Items[0].ID)+"/agent-sessions/"+id, nil, &d)
+	return d
+}
+
+// path is the address of a session in the API.
+func (w *world) path(id string) string {
+	return "/v1/workspaces/" + string(w.detail(id).Session.WorkspaceID) + "/agent-sessions/" + id
+}
+
+// line is one message at the wire.
+type line struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	} `json:"error"`
+
+	raw  string
+	note acp.SessionNotification // of session/update
+}
+
+// editor is a client that speaks lines, so that the tests see the wire and nothing kinder.
+type editor struct {
+	t       *testing.T
+	w       *world
+	version int
+	in      io.Writer
+
+	mu     sync.Mutex
+	more   *sync.Cond
+	lines  []line
+	over   bool
+	hold   bool // reads nothing
+	seen   int  // lines that await has passed
+	lastID int
+	idFor  map[string]string // method of our requests, by id
+	// For the rules: where setups were asked for, by request id, and the roots.
+	setupAt map[string]int
+	roots   map[string]bool
+	leave   func()
+}
+
+type editorOptions struct {
+	flat    bool // version 1 without the opt-in
+	forms   bool
+	backlog int
+}
+
+// newEditor starts the agent for an editor and initializes.
+func (w *world) newEditor(version int, o editorOptions) *editor {
+	w.t.Helper()
+	fromEditor, in := io.Pipe()
+	out, toEditor := io.Pipe()
+	e := &editor{t: w.t, w: w, version: version, in: in, idFor: map[string]string{}, setupAt: map[string]int{}, roots: map[string]bool{}}
+	e.more = sync.NewCond(&e.mu)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() {
+		served <- Serve(ctx, Options{
+			In: fromEditor, Out: toEditor, Server: w.url, Token: w.token, Version: "test", Backlog: o.backlog,
+			Logger: slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
+		})
+		_ = toEditor.Close()
+	}()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		e.read(out)
+	}()
+	e.leave = sync.OnceFunc(func() {
+		e.resume()
+		_ = in.Close()
+		if err := <-served; err != nil {
+			w.t.Errorf("serving ended with %v", err)
+		}
+		<-read
+		cancel()
+		record(version, e)
+		checkRules(w.t, e)
+	})
+	w.t.Cleanup(e.leave)
+	e.initialize(o)
+	return e
+}
+
+func (e *editor) initialize(o editorOptions) {
+	e.t.Helper()
+	caps := map[string]any{}
+	if o.forms {
+		caps["elicitation"] = map[string]any{"form": map[string]any{}}
+	}
+	p := map[string]any{"protocolVersion": e.version}
+	if e.version == acp.V2 {
+		p["info"], p["capabilities"] = map[string]string{"name": "test", "version": "0"}, caps
+	} else {
+		if !o.flat {
+			caps["subagents"] = map[string]any{}
+		}
+		p["clientInfo"], p["clientCapabilities"] = map[string]string{"name": "test", "version": "0"}, caps
+	}
+	var r acp.InitializeResponse
+	e.must("initialize", p, &r)
+	if r.ProtocolVersion != e.version {
+		e.t.Fatalf("version %d", r.ProtocolVersion)
+	}
+}
+
+func (e *editor) read(from io.Reader) {
+	dec := json.NewDecoder(from)
+	for {
+		var raw json.RawMessage
+		err := dec.Decode(&raw)
+		e.mu.Lock()
+		if err != nil {
+			e.over = true
+			e.more.Broadcast()
+			e.mu.Unlock()
+			return
+		}
+		var l line
+		if err := json.Unmarshal(raw, &l); err != nil {
+			panic(err)
+		}
+		l.raw = string(raw)
+		if l.Method == acp.MethodUpdate {
+			if err := json.Unmarshal(l.Params, &l.note); err != nil {
+				panic(err)
+			}
+		}
+		e.lines = append(e.lines, l)
+		e.more.Broadcast()
+		for e.hold {
+			e.more.Wait()
+		}
+		e.mu.Unlock()
+	}
+}
+
+// pause stops reading after the line that is next; resume goes on.
+func (e *editor) pause() { e.mu.Lock(); e.hold = true; e.mu.Unlock() }
+func (e *editor) resume() {
+	e.mu.Lock()
+	e.hold = false
+	e.more.Broadcast()
+	e.mu.Unlock()
+}
+
+func (e *editor) write(v any) {
+	e.t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if _, err := e.in.Write(append(raw, '\n')); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// send sends a request and returns its id as it is at the wire.
+func (e *editor) send(method string, params any) string {
+	e.t.Helper()
+	e.mu.Lock()
+	e.lastID++
+	id := e.lastID
+	e.idFor[fmt.Sprint(id)] = method
+	if method == acp.MethodLoadSession || method == acp.MethodResumeSession {
+		e.setupAt[fmt.Sprint(id)] = len(e.lines)
+		raw, _ := json.Marshal(params)
+		var about acp.SessionRef
+		if json.Unmarshal(raw, &about) == nil {
+			e.roots[about.SessionID] = true
+		}
+	}
+	e.mu.Unlock()
+	e.write(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+	return fmt.Sprint(id)
+}
+
+func (e *editor) notify(method string, params any) {
+	e.t.Helper()
+	e.write(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+// cancel is session/cancel.
+func (e *editor) cancel(session string) {
+	e.t.Helper()
+	e.notify(acp.MethodCancel, map[string]string{"sessionId": session})
+}
+
+// answer answers a request of the agent.
+func (e *editor) answer(req line, result any) {
+	e.t.Helper()
+	e.write(map[string]any{"jsonrpc": "2.0", "id": req.ID, "result": result})
+}
+
+// from waits for the first line at or after the given place that satisfies the condition,
+// and returns it with its place.
+func (e *editor) from(at int, what string, is func(line) bool) (line, int) {
+	e.t.Helper()
+	deadline := time.Now().Add(patience)
+	wake := time.AfterFunc(patience, func() { e.mu.Lock(); e.more.Broadcast(); e.mu.Unlock() })
+	defer wake.Stop()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := at; ; i++ {
+		for i >= len(e.lines) && !e.over && time.Now().Before(deadline) {
+			e.more.Wait()
+		}
+		if i >= len(e.lines) {
+			var all strings.Builder
+			for _, l := range e.lines[min(at, len(e.lines)):] {
+				all.WriteString(l.raw + "\n")
+			}
+			e.t.Fatalf("waited in vain for %s; since then:\n%s", what, all.String())
+		}
+		if is(e.lines[i]) {
+			return e.lines[i], i
+		}
+	}
+}
+
+// await is from, after everything that was awaited before.
+func (e *editor) await(what string, is func(line) bool) line {
+	e.t.Helper()
+	l, i := e.from(e.seen, what, is)
+	e.seen = i + 1
+	return l
+}
+
+// response waits for the answer to a request.
+func (e *editor) response(id string) line {
+	e.t.Helper()
+	l, _ := e.from(0, "the answer to "+id, func(l line) bool { return l.Method == "" && string(l.ID) == id })
+	return l
+}
+
+// must calls and needs success.
+func (e *editor) must(method string, params, out any) {
+	e.t.Helper()
+	l := e.response(e.send(method, params))
+	if l.Error != nil {
+		e.t.Fatalf("%s: %s", method, l.raw)
+	}
+	if out != nil {
+		if err := json.Unmarshal(l.Result, out); err != nil {
+			e.t.Fatal(err)
+		}
+	}
+}
+
+// refused calls and needs an error with that code.
+func (e *editor) refused(code int, method string, params any) line {
+	e.t.Helper()
+	l := e.response(e.send(method, params))
+	if l.Error == nil || l.Error.Code != code {
+		e.t.Fatalf("%s: %s, want error %d", method, l.raw, code)
+	}
+	return l
+}
+
+// begin makes a session.
+func (e *editor) begin() string {
+	e.t.Helper()
+	var r acp.SessionResponse
+	e.must("session/new", map[string]any{"cwd": e.w.dir, "mcpServers": []any{}, "_meta": map[string]any{"turnkeeper": map[string]string{"provider": "fake"}}}, &r)
+	if r.SessionID == "" {
+		e.t.Fatal("no session id")
+	}
+	e.mu.Lock()
+	e.roots[r.SessionID] = true
+	e.mu.Unlock()
+	return r.SessionID
+}
+
+// prompt sends a prompt and returns the request's id with the root at the provider.
+func (e *editor) prompt(session, text string) string {
+	e.t.Helper()
+	return e.send("session/prompt", map[string]any{"sessionId": session, "prompt": []any{map[string]string{"type": "text", "text": text}}})
+}
+
+// work begins a session with a prompt and returns the root as the provider plays it.
+func (e *editor) work() (session, prompt string, root *fakeAgent) {
+	e.t.Helper()
+	session = e.begin()
+	prompt = e.prompt(session, "go")
+	r := receive(e.t, "the provider to be opened", e.w.fake.opened)
+	return session, prompt, r.main(receive(e.t, "the provider's turn", e.w.fake.starts))
+}
+
+// all is what came so far.
+func (e *editor) all() []line {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.lines)
+}
+
+// since counts the lines so far: a place for from.
+func (e *editor) since() int { return len(e.all()) }
+
+// fence returns when everything that was sent before has been looked at.
+func (e *editor) fence() {
+	e.t.Helper()
+	e.response(e.send("session/list", map[string]any{}))
+}
+
+// child is the patch of a child on its parent's stream, nil if the line is none.
+func (l line) child(id string) *acp.SubagentUpdate {
+	if u, ok := l.note.Update.Variant.(*acp.SubagentUpdate); ok && (id == "" || u.SessionID == id) {
+		return u
+	}
+	return nil
+}
+
+// state is the state that the line tells of a child, "" if none.
+func (l line) state(id string) acp.StateUpdate {
+	if u := l.child(id); u != nil {
+		return u.State.Or(acp.StateUpdate{})
+	}
+	return acp.StateUpdate{}
+}
+
+func isState(id agent.SessionID, state acp.SessionState, reason acp.StopReason) func(line) bool {
+	return func(l line) bool {
+		s := l.state(string(id))
+		return s.State == state && s.StopReason == reason
+	}
+}
+
+func isGrant(id agent.SessionID) func(line) bool {
+	return func(l line) bool {
+		u := l.child(string(id))
+		if u == nil {
+			return false
+		}
+		c, ok := u.Capabilities.Get()
+		return ok && c.MayCancel()
+	}
+}
+
+func isRevoked(id agent.SessionID) func(line) bool {
+	return func(l line) bool {
+		u := l.child(string(id))
+		if u == nil {
+			return false
+		}
+		c, ok := u.Capabilities.Get()
+		return ok && c.Cancel.IsNull()
+	}
+}
+
+func isAnnounced(id agent.SessionID) func(line) bool {
+	return func(l line) bool {
+		u := l.child(string(id))
+		if u == nil {
+			return false
+		}
+		c, ok := u.Capabilities.Get()
+		return ok && !c.Cancel.Said()
+	}
+}
+
+func isRequest(method string) func(line) bool {
+	return func(l line) bool { return l.Method == method && l.ID != nil }
+}
+
+func isText(session, text string) func(line) bool {
+	return func(l line) bool {
+		m, ok := l.note.Update.Variant.(*acp.MessageChunk)
+		return ok && l.note.SessionID == session && m.Content.Text == text
+	}
+}
+
+func isWithdrawal(req line) func(line) bool {
+	return func(l line) bool {
+		return l.Method == "$/cancel_request" && strings.Contains(string(l.Params), `"requestId":`+string(req.ID))
+	}
+}
+
+// ended waits for the end of a prompt: its response in version 1, the idle state in 2.
+func (e *editor) ended(session, prompt string, reason acp.StopReason) int {
+	e.t.Helper()
+	if e.version == acp.V1 {
+		l, i := e.from(0, "the end of the prompt", func(l line) bool { return l.Method == "" && string(l.ID) == prompt })
+		var r acp.PromptResponse
+		if l.Error != nil || json.Unmarshal(l.Result, &r) != nil || r.StopReason != reason {
+			e.t.Fatalf("the prompt ended with %s", l.raw)
+		}
+		return i
+	}
+	l, i := e.from(0, "the root to be idle", func(l line) bool {
+		s, ok := l.note.Update.Variant.(*acp.StateUpdate)
+		return ok && l.note.SessionID == session && s.State == acp.StateIdle
+	})
+	if s := l.note.Update.Variant.(*acp.StateUpdate); s.StopReason != reason {
+		e.t.Fatalf("the prompt ended with %s", l.raw)
+	}
+	return i
+}
+
+// grant waits until a child can be stopped.
+func (e *editor) grant(c *fakeAgent) { e.t.Helper(); e.from(0, "a grant", isGrant(c.session)) }
+
+// both runs a test in both versions.
+func both(t *testing.T, test func(t *testing.T, version int)) {
+	for _, v := range []int{acp.V1, acp.V2} {
+		t.Run(fmt.Sprintf("v%d", v), func(t *testing.T) { test(t, v) })
+	}
+}
