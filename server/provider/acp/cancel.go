@@ -102,7 +102,7 @@ func (r *runtime) stopTarget(run *cancelRun, ct *cancelTarget) {
 	case ct.root:
 		r.stopRoot(run, ct)
 	case ct.turn == nil || ct.turn.ended:
-		r.hear(run, ct, agent.TargetAlreadyTerminal, nil)
+		r.hear(run, ct, agent.TargetAlreadyTerminal)
 	case r.mayStop(ct.lane):
 		r.stopChild(run, ct)
 	default: // its own end may still come, or the grant
@@ -121,12 +121,12 @@ func (r *runtime) stopRoot(run *cancelRun, ct *cancelTarget) {
 		ct.turn = r.runningIn(ct.Turn)
 	}
 	ct.sent = true
-	r.tell(acp.MethodCancel, acp.SessionRef{SessionID: r.root.id}, func(err error) {
+	r.stop(r.root.id, func(err error) {
 		switch {
 		case err != nil:
 			r.finish(run.wait, r.callError("stop the turn", err)) // never a success
 		case ct.turn == nil || ct.turn.ended && !ct.done:
-			r.hear(run, ct, agent.TargetAcknowledged, nil)
+			r.hear(run, ct, agent.TargetAcknowledged)
 			ct.done = true
 			r.settleRun(run)
 		}
@@ -156,7 +156,7 @@ func (r *runtime) runningIn(root agent.TurnID) *turn {
 // stopChild asks the agent to stop one child.
 func (r *runtime) stopChild(run *cancelRun, ct *cancelTarget) {
 	ct.sent = true
-	r.tell(acp.MethodCancel, acp.SessionRef{SessionID: ct.lane.id}, func(err error) {
+	r.stop(ct.lane.id, func(err error) {
 		if err != nil {
 			r.finish(run.wait, r.callError("stop the agent", err))
 		}
@@ -204,21 +204,21 @@ func (r *runtime) confirm(u *turn, outcome agent.Outcome) {
 				continue
 			}
 			if outcome == agent.OutcomeInterrupted {
-				r.hear(run, ct, agent.TargetCanceled, nil)
+				r.hear(run, ct, agent.TargetCanceled)
 			} else {
-				r.hear(run, ct, agent.TargetAlreadyTerminal, nil)
+				r.hear(run, ct, agent.TargetAlreadyTerminal)
 			}
 		}
 		r.settleRun(run)
 	}
 }
 
-func (r *runtime) hear(run *cancelRun, ct *cancelTarget, state agent.TargetState, err *agent.Error) {
+func (r *runtime) hear(run *cancelRun, ct *cancelTarget, state agent.TargetState) {
 	if ct.done {
 		return
 	}
 	ct.done = state == agent.TargetCanceled || state == agent.TargetAlreadyTerminal
-	e := agent.Evidence{SessionID: ct.Session, TurnID: ct.Turn, State: state, Err: err}
+	e := agent.Evidence{SessionID: ct.Session, TurnID: ct.Turn, State: state}
 	r.later(func() { run.heard(e) })
 }
 
@@ -235,7 +235,7 @@ func (r *runtime) settleRun(run *cancelRun) {
 // stopLoose asks a child to stop whom no cancel waits for, if the agent lets it be stopped.
 func (r *runtime) stopLoose(l *lane) {
 	if l.granted && r.valid && !r.loading() {
-		r.tell(acp.MethodCancel, acp.SessionRef{SessionID: l.id}, nil)
+		r.stop(l.id, nil)
 	}
 }
 

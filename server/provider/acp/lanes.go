@@ -212,12 +212,10 @@ func (r *runtime) update(n *acp.SessionNotification) {
 
 // announces says that an update can stand between the announcement of a child and the
 // message that names its tool call.
-func announces(u acp.Update) bool {
-	switch u.Kind {
-	case acp.UpdateSubagent, acp.UpdateState, acp.UpdateMessage, acp.UpdateConfig, acp.UpdateUsage, acp.UpdateSessionInfo, acp.UpdateCommands:
-		return true
-	}
-	return false
+func announces(u acp.Update) bool { return slices.Contains(announcing, u.Kind) }
+
+var announcing = []acp.UpdateKind{
+	acp.UpdateSubagent, acp.UpdateState, acp.UpdateMessage, acp.UpdateConfig, acp.UpdateUsage, acp.UpdateSessionInfo, acp.UpdateCommands,
 }
 
 // historical takes from a replayed line what is true of the session for good.

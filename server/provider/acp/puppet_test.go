@@ -37,8 +37,7 @@ type puppet struct {
 	onTurn []func(text string) // of each prompt, in order; the last one repeats
 	// onSteer takes a message into the turn that runs; nil where the agent takes none.
 	onSteer func(text string)
-	deaf    bool // the root's cancel does not stop it at once
-	queues  []string
+	deaf    bool   // the root's cancel does not stop it at once
 	heard   []line // what was written to it
 	onHeard func(line) bool
 }

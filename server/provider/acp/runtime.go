@@ -206,11 +206,11 @@ func (r *runtime) send(method string, params any, bound time.Duration, done func
 	})
 }
 
-// tell writes a notification after the lock is released; failed, if not nil, is called
-// without the lock when it could not be written.
-func (r *runtime) tell(method string, params any, done func(error)) {
+// stop writes the stop of a session after the lock is released. It has no answer; done, if
+// not nil, hears with the lock held whether it was written.
+func (r *runtime) stop(session string, done func(error)) {
 	r.later(func() {
-		err := r.peer.Notify(method, params)
+		err := r.peer.Notify(acp.MethodCancel, acp.SessionRef{SessionID: session})
 		r.unwritten(err)
 		if done != nil {
 			r.do(func() { done(err) })

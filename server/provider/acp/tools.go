@@ -28,7 +28,6 @@ type tool struct {
 // output is what a terminal has written.
 type output struct {
 	show.Tail
-	exit string
 	call *item // the tool call that shows it
 	turn *turn
 }
@@ -213,6 +212,7 @@ func (t *tool) messageStatus() agent.MessageStatus {
 		return agent.MessageFailed
 	case acp.ToolCancelled:
 		return agent.MessageInterrupted
+	case acp.ToolPending, acp.ToolRunning, acp.ToolPaused:
 	}
 	return agent.MessageStreaming
 }

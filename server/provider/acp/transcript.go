@@ -106,23 +106,28 @@ func (r *runtime) say(u *turn, kind acp.UpdateKind, variant any) {
 	}
 }
 
-// voice is who speaks in a kind of update, and how; ok is false where nothing is shown.
-func voice(u *turn, kind acp.UpdateKind) (agent.Role, agent.MessageKind, bool) {
-	switch kind {
-	case acp.UpdateAgentChunk, acp.UpdateAgentMessage:
-		return agent.RoleAssistant, agent.MessageText, true
-	case acp.UpdateThoughtChunk, acp.UpdateAgentThought:
-		return agent.RoleAssistant, agent.MessageThinking, true
-	case acp.UpdateUserChunk, acp.UpdateUserMessage:
-		return agent.RoleUser, agent.MessageText, !u.lane.isRoot() // the root's own are known
-	}
-	return "", "", false
+// voice is who speaks in a kind of update, and how.
+type voice struct {
+	role agent.Role
+	kind agent.MessageKind
+}
+
+var voices = map[acp.UpdateKind]voice{
+	acp.UpdateAgentChunk: {agent.RoleAssistant, agent.MessageText}, acp.UpdateAgentMessage: {agent.RoleAssistant, agent.MessageText},
+	acp.UpdateThoughtChunk: {agent.RoleAssistant, agent.MessageThinking}, acp.UpdateAgentThought: {agent.RoleAssistant, agent.MessageThinking},
+	acp.UpdateUserChunk: {agent.RoleUser, agent.MessageText}, acp.UpdateUserMessage: {agent.RoleUser, agent.MessageText},
+}
+
+// voiceOf is false where nothing is shown: the root's own messages are known.
+func voiceOf(u *turn, kind acp.UpdateKind) (agent.Role, agent.MessageKind, bool) {
+	v, ok := voices[kind]
+	return v.role, v.kind, ok && (v.role != agent.RoleUser || !u.lane.isRoot())
 }
 
 // chunk adds to a message. The protocol has no end for one: it ends where the next begins,
 // or its turn ends. A message that goes on after that is a further entry.
 func (r *runtime) chunk(u *turn, kind acp.UpdateKind, c *acp.MessageChunk) {
-	role, as, ok := voice(u, kind)
+	role, as, ok := voiceOf(u, kind)
 	text := c.Content.Words()
 	if !ok || text == "" {
 		return
@@ -176,7 +181,7 @@ func (r *runtime) endWriting(u *turn) {
 
 // whole shows a message that comes in one piece, or replaces one that was being written.
 func (r *runtime) whole(u *turn, kind acp.UpdateKind, m *acp.WholeMessage) {
-	role, as, ok := voice(u, kind)
+	role, as, ok := voiceOf(u, kind)
 	text := textOf(m.Content)
 	if !ok || text == "" {
 		return

@@ -40,7 +40,6 @@ type turn struct {
 	writing *item // the text that is being written
 	parts   map[string]int
 	rest    *item // of an ended turn: what comes late
-	spent   agent.Usage
 }
 
 // userText is a person's message on its way to the root agent.
@@ -304,7 +303,7 @@ func (r *runtime) rootRuns(was acp.SessionState) {
 		r.diagnose(provider.Refused, "turn", string(code))
 		r.root.add(u)
 		r.open = append(r.open, u)
-		r.tell(acp.MethodCancel, acp.SessionRef{SessionID: r.root.id}, nil)
+		r.stop(r.root.id, nil)
 	}
 }
 

@@ -166,10 +166,10 @@ func (p *Peer) refuse(fault DiagnosticKind, err error) {
 		return
 	}
 	e := Error{Code: CodeInvalidRequest, Message: err.Error()}
-	switch fault {
-	case DiagNotJSON:
+	if fault == DiagNotJSON {
 		e.Code = CodeParseError
-	case DiagBatch:
+	}
+	if fault == DiagBatch {
 		e.Message = "JSON-RPC batches are not supported"
 	}
 	// A transport that cannot be written to is met by whoever writes next.
@@ -185,8 +185,10 @@ func (p *Peer) settle(msg envelope, line []byte) {
 	p.mu.Unlock()
 	if !found {
 		// Ids are handed out in order, so a past one needs no memory of its own.
-		d := Diagnostic{Kind: DiagUnknownAnswer, ID: msg.ID, Size: int64(len(line)), Head: head(line),
-			Err: errors.New("answer to an id that was never used")}
+		d := Diagnostic{
+			Kind: DiagUnknownAnswer, ID: msg.ID, Size: int64(len(line)), Head: head(line),
+			Err: errors.New("answer to an id that was never used"),
+		}
 		if n, ok := msg.ID.Int(); ok && n >= 1 && n <= last {
 			d.Kind, d.Err = DiagLateAnswer, errors.New("answer to a call that is over")
 		}
