@@ -192,8 +192,8 @@ func TestFailedCancelWrite(t *testing.T) {
 				s.t.Errorf("a dead agent confirmed: %+v", e)
 			}
 		}
-		if !c.done || c.err == nil {
-			s.t.Errorf("done %v, err %v", c.done, c.err)
+		if !c.done() || c.err == nil {
+			s.t.Errorf("done %v, err %v", c.done(), c.err)
 		}
 		s.ended("one", agent.OutcomeInterrupted)
 	})

@@ -158,19 +158,29 @@ type cancelling struct {
 	s    *stage
 	c    provider.Cancel
 	err  error
-	done bool
-	from int // of the evidence
+	over chan struct{} // closed with err set
+	from int           // of the evidence
+}
+
+// done reports whether it has returned.
+func (x *cancelling) done() bool {
+	select {
+	case <-x.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // cancel begins a stop of a turn and everything below it, with the bound of the product.
 func (s *stage) cancel(turn agent.TurnID) *cancelling {
 	s.t.Helper()
-	x := &cancelling{s: s, c: s.PrepareCancel(turn), from: len(s.Evidence())}
+	x := &cancelling{s: s, c: s.PrepareCancel(turn), from: len(s.Evidence()), over: make(chan struct{})}
 	ctx, stop := context.WithTimeout(s.t.Context(), 15*time.Second)
 	go func() {
 		defer stop()
 		x.err = s.rt.Cancel(ctx, x.c, s.Heard)
-		x.done = true
+		close(x.over)
 	}()
 	synctest.Wait()
 	return x
@@ -180,12 +190,12 @@ func (s *stage) cancel(turn agent.TurnID) *cancelling {
 func (x *cancelling) completes() map[agent.SessionID]agent.TargetState {
 	x.s.t.Helper()
 	for range 20 {
-		if x.done {
+		if x.done() {
 			break
 		}
 		x.s.pass(time.Second)
 	}
-	if !x.done {
+	if !x.done() {
 		x.s.t.Fatal("the stop never returns")
 	}
 	out := map[agent.SessionID]agent.TargetState{}
