@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 		os.Exit(playDaemon())
 	case roleMinimal:
 		os.Exit(playMinimal())
+	case roleAgent:
+		os.Exit(playAgent())
 	case roleStray:
 		fmt.Println(`{"url":"nowhere"}`)
 		select {}
