@@ -14,7 +14,6 @@ type cancelRun struct {
 	heard   func(agent.Evidence)
 	targets []*cancelTarget
 	wait    *waiter
-	stops   []func() bool
 }
 
 // cancelTarget is one exact turn to stop.
@@ -25,12 +24,6 @@ type cancelTarget struct {
 	turn *turn // of a child; of the root the provider turn that runs, nil if none does
 	sent bool  // session/cancel was written for it
 	done bool  // confirmed, ended before, or given up
-}
-
-func (c *cancelRun) stopTimers() {
-	for _, stop := range c.stops {
-		stop()
-	}
 }
 
 // Cancel implements provider.Runtime. The root is asked to stop first, then each child that
@@ -53,7 +46,6 @@ func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agen
 	})
 	err := r.await(ctx, run.wait)
 	r.do(func() {
-		run.stopTimers()
 		r.cancels = without(r.cancels, run)
 		if ctx.Err() != nil { // nobody waits for an answer in a turn that is given up
 			r.answerClosed(func(p *prompt) bool { return true })

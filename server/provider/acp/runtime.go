@@ -385,9 +385,6 @@ func (r *runtime) stopTimers() {
 			stop()
 		}
 	}
-	for _, c := range r.cancels {
-		c.stopTimers()
-	}
 }
 
 // callError turns the error of an answer, or of a write, into one that crosses packages.
