@@ -3,6 +3,7 @@ package acpagent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,6 +31,60 @@ type world struct {
 	token string
 	dir   string
 	http  *http.Client
+	gates *gates
+}
+
+// gates hold requests of the agents to the daemon until a test lets them pass.
+type gates struct {
+	base http.RoundTripper
+	mu   sync.Mutex
+	held map[string]*gate
+}
+
+// gate holds requests whose path has a part in it.
+type gate struct {
+	reached chan struct{} // a token for each request that is held
+	open    chan struct{} // nil: it fails
+}
+
+func (g *gates) RoundTrip(r *http.Request) (*http.Response, error) {
+	g.mu.Lock()
+	var hold *gate
+	for part, one := range g.held {
+		if strings.Contains(r.Method+" "+r.URL.Path, part) {
+			hold = one
+		}
+	}
+	g.mu.Unlock()
+	if hold != nil && hold.open == nil {
+		return nil, errors.New("the line is cut")
+	}
+	if hold != nil {
+		select {
+		case hold.reached <- struct{}{}:
+		default:
+		}
+		select {
+		case <-hold.open:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	return g.base.RoundTrip(r)
+}
+
+// hold holds such requests from now on; what it returns lets them, and all after, pass.
+func (w *world) hold(part string) (reached <-chan struct{}, pass func()) {
+	g := &gate{reached: make(chan struct{}, 64), open: make(chan struct{})}
+	w.gates.mu.Lock()
+	defer w.gates.mu.Unlock()
+	w.gates.held[part] = g
+	return g.reached, func() {
+		w.gates.mu.Lock()
+		delete(w.gates.held, part)
+		w.gates.mu.Unlock()
+		close(g.open)
+	}
 }
 
 // newWorld starts a whole daemon in this process, until the test ends.
@@ -50,9 +105,10 @@ func newWorld(t *testing.T, f *fake) *world {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
-	w := &world{t: t, fake: f, dir: t.TempDir(), http: &http.Client{Transport: &http.Transport{}, Timeout: patience}}
+	base := &http.Transport{}
+	w := &world{t: t, fake: f, dir: t.TempDir(), http: &http.Client{Transport: base, Timeout: patience}, gates: &gates{base: base, held: map[string]*gate{}}}
 	t.Cleanup(func() {
-		w.http.CloseIdleConnections()
+		base.CloseIdleConnections()
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the daemon ended with %v", err)
@@ -69,6 +125,18 @@ func newWorld(t *testing.T, f *fake) *world {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// fail lets such requests fail until what it returns is called.
+func (w *world) fail(part string) (mend func()) {
+	w.gates.mu.Lock()
+	defer w.gates.mu.Unlock()
+	w.gates.held[part] = &gate{}
+	return func() {
+		w.gates.mu.Lock()
+		defer w.gates.mu.Unlock()
+		delete(w.gates.held, part)
+	}
 }
 
 // web is a request as the web view makes it.
@@ -174,7 +242,8 @@ func (w *world) newEditor(version int, o editorOptions) *editor {
 	go func() {
 		served <- Serve(ctx, Options{
 			In: fromEditor, Out: toEditor, Server: w.url, Token: w.token, Version: "test", Backlog: o.backlog,
-			Logger: slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
+			HTTPClient: &http.Client{Transport: w.gates},
+			Logger:     slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 		})
 		_ = toEditor.Close()
 	}()

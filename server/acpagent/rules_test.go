@@ -29,7 +29,6 @@ func checkRules(t *testing.T, e *editor) {
 				r.setups[id] = true
 				clear(r.granted)
 				clear(r.states)
-				clear(r.parents)
 			}
 		}
 		r.line(l)
