@@ -19,6 +19,7 @@ GOLANGCI_LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lin
 GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 CODEX_PACKAGE := @openai/codex@0.171.0
 CLAUDE_PACKAGE := @anthropic-ai/claude-agent-sdk@0.3.332
+ACP_PACKAGES := @agentclientprotocol/codex-acp@2.6.0 @agentclientprotocol/claude-agent-acp@0.101.0
 
 WEB_STAMP := web/dist/index.html
 NPM_STAMP := web/node_modules/.package-lock.json
@@ -95,7 +96,7 @@ providers: $(PROVIDERS_STAMP) ## the real providers that test-providers drives, 
 # calls its peers are libraries that no program of ours uses.
 $(PROVIDERS_STAMP): Makefile
 	@mkdir -p .cache/providers && [ -f .cache/providers/package.json ] || echo '{"private":true}' > .cache/providers/package.json
-	cd .cache/providers && $(NPM) install --no-audit --no-fund --save-exact --legacy-peer-deps $(CODEX_PACKAGE) $(CLAUDE_PACKAGE)
+	cd .cache/providers && $(NPM) install --no-audit --no-fund --save-exact --legacy-peer-deps $(CODEX_PACKAGE) $(CLAUDE_PACKAGE) $(ACP_PACKAGES)
 	@touch $@
 
 test-providers: providers ## adapters against the real provider programs and scripted models

@@ -51,6 +51,9 @@ func (e *engine) obey(at int, in intent) error {
 // openRoot makes the session of a new conversation. One that is resumed is there.
 func (e *engine) openRoot(in intent) error {
 	if _, known := e.sessionOf(in.thread); known || in.thread == "" {
+		if in.watch { // by another process
+			e.watch(in)
+		}
 		return nil
 	}
 	sub, err := e.commands.CreateSession(e.ctx, agent.NewSession{Workspace: e.workspace, Provider: e.provider, Model: in.model})

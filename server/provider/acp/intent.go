@@ -43,10 +43,11 @@ func (p *Playback) Intent(at int, raw json.RawMessage) Intent {
 	session := m.Params.SessionID
 	switch m.Method {
 	case acp.MethodInitialize:
-		if p.opened || p.root == "" {
+		process := p.tape.Process()
+		if p.opened == process || p.root == "" {
 			return Intent{}
 		}
-		p.opened = true
+		p.opened = process
 		return Intent{Kind: IntentOpen, Session: p.root, Known: p.known, Watch: true}
 	case acp.MethodNewSession:
 		if c := p.calls[at]; c != nil && c.session != "" && c.session != p.root {
@@ -68,10 +69,10 @@ func (p *Playback) Intent(at int, raw json.RawMessage) Intent {
 	return Intent{}
 }
 
-// opens reports whether a call is the first that sets a session up.
+// opens reports whether a call is the first of its process that sets a session up.
 func (p *Playback) opens(at int) bool {
 	for n, c := range p.calls {
-		if n < at && setsUp(c.method) {
+		if n < at && c.process == p.calls[at].process && setsUp(c.method) {
 			return false
 		}
 	}

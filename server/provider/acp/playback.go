@@ -24,7 +24,7 @@ type Playback struct {
 	answers map[int]*recordedCall // by the line of its answer
 
 	mu     sync.Mutex
-	opened bool
+	opened int                        // the process that was opened last
 	asked  map[string]json.RawMessage // the agent's requests, by id
 }
 
@@ -40,6 +40,7 @@ type recordedCall struct {
 	method  string
 	session string // that it is about; of session/new, the one that it made
 	sentAt  int
+	process int
 	answer  json.RawMessage // nil if none was recorded
 	passed  bool            // its moment is over
 	usable  bool            // the adapter may be given its answer
@@ -61,6 +62,8 @@ type message struct {
 	} `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
+
+	Event string `json:"event"` // of a note
 }
 
 // readMessage reads a line; what is no object (a batch) says nothing.
@@ -88,12 +91,15 @@ func NewPlayback(lines []Recorded, idle func(bool)) *Playback {
 	p.tape = tape.New(idle, p.heard)
 	p.tape.Begin()
 	open := map[string]*recordedCall{}
-	said := false
+	said, process := false, 1
 	for at, line := range lines {
 		m := readMessage(line.Msg)
 		switch {
+		case m.Event == "spawn":
+			process++
+			clear(open)
 		case line.Dir == "out" && m.Method != "" && len(m.ID) > 0:
-			c := &recordedCall{method: m.Method, session: m.Params.SessionID, sentAt: at}
+			c := &recordedCall{method: m.Method, session: m.Params.SessionID, sentAt: at, process: process}
 			c.usable = m.Method != acp.MethodPrompt // that counts only where it is a person's message
 			p.calls[at], open[string(m.ID)] = c, c
 			p.version = cmp.Or(p.version, m.Params.ProtocolVersion)
@@ -142,7 +148,7 @@ func (p *Playback) Connect() (Transport, error) {
 	return l, nil
 }
 
-// Begin starts another process; the first one runs from the beginning.
+// Begin starts another process. The first one runs from the beginning, without a note.
 func (p *Playback) Begin() { p.tape.Begin() }
 
 // End is the death of the process, if it has not died yet.
@@ -207,12 +213,13 @@ func (p *Playback) heard(raw []byte) {
 }
 
 // match is the first recorded call that the adapter's request can stand for: the same
-// method about the same session. A session of before is taken up in one way or another.
+// method about the same session. A session of before is taken up in one way or another. One
+// that was never answered is not answered here either.
 func (p *Playback) match(m message) *recordedCall {
 	var best *recordedCall
 	for _, c := range p.calls {
 		switch {
-		case c.used, !c.usable, c.answer == nil:
+		case c.used, !c.usable, c.process != p.tape.Process():
 			continue
 		case c.method != m.Method && !(takesUp(c.method) && takesUp(m.Method)):
 			continue

@@ -70,7 +70,7 @@ func claudeACP(version int) program {
 		version: version, full: "bypassPermissions", asking: "default",
 		model: claudetest.NewModel,
 		home: func(t testing.TB, m *Model) Place {
-			return claudetest.Home(t, claudetest.Options{BaseURL: m.BaseURL()})
+			return claudetest.Home(t, claudetest.Options{BaseURL: m.BaseURL(), Env: []string{"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION=false"}})
 		},
 		command: func(t testing.TB) string {
 			return FindBinary(t, "TURNKEEPER_CLAUDE_ACP_BIN", "@agentclientprotocol/claude-agent-acp/dist/index.js")
@@ -134,6 +134,9 @@ func (w *watched) Open(ctx context.Context, p provider.OpenParams, s provider.Si
 func (p program) start(t *testing.T, script Script, mode string) *stack {
 	t.Helper()
 	tape := realtest.NewTape("note")
+	for range 4 { // both give the session a title, whenever they like
+		script["aside"] = append(script["aside"], Reply{Say(`{"title":"A title"}`)})
+	}
 	model := p.model(t, script)
 	place := p.home(t, model)
 	w := &watched{opened: make(chan provider.Runtime, 8), Adapter: acp.New(acp.Options{

@@ -17,6 +17,8 @@ type Setup struct {
 	Place    modeltest.Place
 	// Thread is the program's id of the agent that a session is, as the model knows it.
 	Thread func(agent.Session) string
+	// Nameless says that the program gives the turns of its children no names.
+	Nameless bool
 	// Mode is the permission mode of the root session; "" leaves it to the adapter.
 	Mode string
 }

@@ -179,7 +179,7 @@ func (r *Stack) Agent(name string) agent.Session {
 	var found agent.Session
 	r.Until("session of "+name, func(d agent.SessionDetail) (ok bool) {
 		found, ok = r.find(d.ChildSessions, name)
-		return ok && found.LatestTurn != nil && found.LatestTurn.NativeID != ""
+		return ok && found.LatestTurn != nil && (r.Nameless || found.LatestTurn.NativeID != "")
 	})
 	return found
 }

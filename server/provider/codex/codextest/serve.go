@@ -1,6 +1,7 @@
 package codextest
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -65,6 +66,9 @@ func agentName(h http.Header, input []json.RawMessage) string {
 		if json.Unmarshal(raw, &item) != nil || ofTheModel(item) {
 			continue
 		}
+		if bytes.Contains(raw, []byte(titlePrompt)) {
+			return "aside"
+		}
 		marks = append(marks, modeltest.Marks(raw)...)
 	}
 	switch {
@@ -78,6 +82,10 @@ func agentName(h http.Header, input []json.RawMessage) string {
 		return "root"
 	}
 }
+
+// titlePrompt is in what clients of the app-server ask on a thread of its own, to name a
+// session.
+const titlePrompt = "generate a very short title for a conversation"
 
 // ofTheModel tells items that the model or a tool produced.
 func ofTheModel(item inputItem) bool {
