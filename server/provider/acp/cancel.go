@@ -180,6 +180,13 @@ func (r *runtime) answerClosed(these func(*prompt) bool) {
 	}
 }
 
+// stopsRoot reports whether a stop of the root turn is under way.
+func (r *runtime) stopsRoot() bool {
+	return slices.ContainsFunc(r.cancels, func(run *cancelRun) bool {
+		return slices.ContainsFunc(run.targets, func(ct *cancelTarget) bool { return ct.root && ct.Turn == r.current })
+	})
+}
+
 // confirm tells the cancels that wait for a turn how it ended.
 func (r *runtime) confirm(u *turn, outcome agent.Outcome) {
 	for _, run := range slices.Clone(r.cancels) {

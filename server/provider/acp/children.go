@@ -240,7 +240,7 @@ func (r *runtime) endChild(l *lane, st *acp.StateUpdate) {
 		return
 	}
 	outcome, why := r.outcomeOf(st.StopReason, st.Error)
-	r.expectContinuation(l, u)
+	r.expectContinuation(l)
 	r.closeItems(u, outcome)
 	r.endLaunch(l, outcome)
 	r.withdrawOf(u)

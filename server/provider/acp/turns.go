@@ -18,6 +18,9 @@ const (
 	// continuationWindow is how long the root of an agent that tells of its background work
 	// may take to its first word after the last of that has ended (decisions.md 16).
 	continuationWindow = 30 * time.Second
+	// levelPause is what is left of that when the root says that nothing is in its background
+	// any more: its answer, if it gives one, begins some tens of milliseconds later.
+	levelPause = 5 * time.Second
 	// foldPause is how long after idle a prompt that was taken may take to begin. When it
 	// does not, the turn that ran has answered it.
 	foldPause = 2 * time.Second
@@ -313,8 +316,10 @@ func (r *runtime) rootIdle(st *acp.StateUpdate) {
 	outcome, why := r.outcomeOf(st.StopReason, st.Error)
 	for _, u := range slices.Clone(r.open) {
 		switch {
-		case u.reserved && !r.awaited():
+		case u.reserved && st.StopReason != "":
 			r.endSilently(u)
+		case u.reserved && !r.awaited(): // the level of its background alone
+			r.bound(u, levelPause)
 		case u.begun && !u.reserved:
 			if st.Usage != nil && !u.dropped {
 				r.used(u.id, usageOf(st.Usage))
@@ -348,9 +353,9 @@ func (r *runtime) awaited() bool {
 
 // expectContinuation reserves the root's answer to a child that it had named as work in its
 // background, before that child ends: the root turn must not settle in between.
-func (r *runtime) expectContinuation(l *lane, u *turn) {
+func (r *runtime) expectContinuation(l *lane) {
 	named := slices.ContainsFunc(r.background, func(w acp.BackgroundWork) bool { return w.SessionID == l.id })
-	if !named || r.state != acp.StateIdle || len(r.open) > 0 || u.closed || r.liveChildren() > 0 {
+	if !named || r.state != acp.StateIdle || len(r.open) > 0 || r.liveChildren() > 0 || r.stopsRoot() {
 		return
 	}
 	until := r.clock.Now().Add(continuationWindow)
@@ -359,7 +364,14 @@ func (r *runtime) expectContinuation(l *lane, u *turn) {
 		return
 	}
 	r.waiting = w
-	r.stopReserve = r.after(continuationWindow, func() {
+	r.stopReserve = func() bool { return true }
+	r.bound(w, continuationWindow)
+}
+
+// bound ends a reservation when it has not spoken by then.
+func (r *runtime) bound(w *turn, d time.Duration) {
+	r.stopReserve()
+	r.stopReserve = r.after(d, func() {
 		if r.waiting == w {
 			r.endSilently(w)
 		}

@@ -111,7 +111,7 @@ func (p *puppet) backgrounds(stop acp.StopReason, children ...string) {
 // The root of an agent that tells of its background answers a child that has ended there:
 // the root turn does not settle in between, and settles when no answer comes.
 func TestContinuationAfterABackgroundChild(t *testing.T) {
-	for _, how := range []string{"answers", "says idle", "says nothing", "is sent a message"} {
+	for _, how := range []string{"answers", "says idle", "says nothing", "answers after the level", "is sent a message"} {
 		t.Run(how, func(t *testing.T) {
 			play(t, two, func(s *stage) {
 				s.start()
@@ -134,8 +134,19 @@ func TestContinuationAfterABackgroundChild(t *testing.T) {
 						p.says(rootSession, "it is done")
 						p.backgrounds(acp.StopEndTurn)
 					})
-				case "says idle":
+				case "says idle": // with the level of its background alone, and then nothing
 					s.does(func(p *puppet) { p.backgrounds("") })
+					s.pass(time.Second)
+					s.rooted("")
+					s.pass(10 * time.Second)
+				case "answers after the level":
+					s.does(func(p *puppet) { p.backgrounds("") })
+					s.pass(100 * time.Millisecond)
+					s.does(func(p *puppet) {
+						p.begin()
+						p.says(rootSession, "it is done")
+						p.backgrounds(acp.StopEndTurn)
+					})
 				case "is sent a message": // in the wait: the root turn takes it
 					s.p.onTurn = turns(func(string) {})
 					if err := s.rt.Guide(s.t.Context(), s.Guidance(s.Root, "And?")); err != nil {
