@@ -147,7 +147,9 @@ func TestRealReloadWithALiveChild(t *testing.T) {
 		a := s.granted("a", true)
 		s.Until("the root speaks", func(agent.SessionDetail) bool { return s.speaks(s.Root) })
 		r := <-s.runtime.opened
-		s.Must(r.(interface{ Reload(ctx context.Context) error }).Reload(s.Ctx))
+		s.Must(r.(interface {
+			Reload(ctx context.Context) error
+		}).Reload(s.Ctx))
 		if now := s.granted("a", true); now.LatestTurn.ID != a.LatestTurn.ID {
 			t.Errorf("the child is %+v", now)
 		}

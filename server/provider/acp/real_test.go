@@ -59,9 +59,11 @@ func codexACP(version int) program {
 		},
 		launch:     func(call, child string) ToolCall { return codextest.V2.Spawn(call, child, "task") },
 		foreground: func(call, child string) ToolCall { return codextest.V2.Spawn(call, child, "task") },
-		await:      codextest.V2.Wait,
-		shell:      codextest.Shell,
-		ask:        func(call, command string) ToolCall { return codextest.AskShell(call, command, "May I?") },
+		await: func(call string, _ ...string) ToolCall { // for as short as it may be: a stop does not end it
+			return Call("wait_agent", map[string]any{"timeout_ms": 10_000}).In(codextest.V2.Namespace()).As(call)
+		},
+		shell: codextest.Shell,
+		ask:   func(call, command string) ToolCall { return codextest.AskShell(call, command, "May I?") },
 	}
 }
 
