@@ -23,12 +23,14 @@ ACP_PACKAGES := @agentclientprotocol/codex-acp@2.6.0 @agentclientprotocol/claude
 
 WEB_STAMP := web/dist/index.html
 NPM_STAMP := web/node_modules/.package-lock.json
+ACP_SDK := server/acpagent/testdata/sdk
+ACP_SDK_STAMP := $(ACP_SDK)/node_modules/.package-lock.json
 PROVIDERS_STAMP := .cache/providers/node_modules/.package-lock.json
 WEB_SOURCES := $(shell find web clientgen/ts -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' \
 	-not -path 'web/e2e/*' -not -path 'web/test-results/*' 2>/dev/null)
 GENERATED := db/dbgen openapi clientgen/goclient/client.gen.go clientgen/ts/schema.gen.ts
 
-.PHONY: help build binary web run test unit race lint fmt generate verify bench e2e ci providers test-providers clean
+.PHONY: help build binary web run test unit acp-sdk race lint fmt generate verify bench e2e ci providers test-providers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  \033[1m%-15s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,9 +60,16 @@ test: ## vet, Go tests with the race detector, web tests, and a real browser on 
 	$(MAKE) unit
 	$(MAKE) e2e
 
-race: ## vet and Go tests with the race detector
+race: $(ACP_SDK_STAMP) ## vet and Go tests with the race detector
 	$(GO) vet ./...
 	$(GO) test -race -p 1 -timeout 40m ./...
+
+acp-sdk: $(ACP_SDK_STAMP) ## the published ACP client and its schemas, which Go tests judge our agent by
+
+$(ACP_SDK_STAMP): $(ACP_SDK)/package.json $(ACP_SDK)/package-lock.json
+	@command -v $(NPM) >/dev/null || { echo 'Tests of the ACP agent need Node.js 20 or newer with npm: https://nodejs.org'; exit 1; }
+	cd $(ACP_SDK) && $(NPM) ci --no-audit --no-fund
+	@touch $@
 
 unit: $(NPM_STAMP) ## tests of the web view that need no browser
 	cd web && $(NPM) run check && $(NPM) test

@@ -11,6 +11,9 @@ import (
 // TestMain judges at the end every line that any test's agent has written, by the schemas
 // of the published package.
 func TestMain(m *testing.M) {
+	if served() {
+		return
+	}
 	code := m.Run()
 	if code == 0 {
 		if err := judgeAll(); err != nil {

@@ -17,7 +17,15 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/daemon"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asTurnkeeper makes this test binary the program itself, for what the program starts.
+const asTurnkeeper = "TURNKEEPER_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asTurnkeeper) != "" {
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // result is one run of the command line.
 type result struct {
