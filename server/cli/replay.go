@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/replay"
 )
 
@@ -15,8 +17,9 @@ func (a *app) replay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay FILE", Short: "Feed a recording through the real adapter in virtual time and print the end",
 		Long: "Feeds a recording of a provider's process (JSON lines) through the real adapter into a fresh\n" +
-			"database in memory, and prints the sessions, turns, messages and questions it ends with.\n" +
-			"FILE may be - for standard input. Nothing is started and nothing is kept.",
+			"database in memory, and prints the sessions, turns and questions it ends with; --json prints\n" +
+			"every entity whole. FILE may be - for standard input. Nothing is started and nothing is kept.\n" +
+			"The exit code is 1 if the recording cannot be read or an invariant does not hold.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if provider == "" {
@@ -29,13 +32,21 @@ func (a *app) replay() *cobra.Command {
 			defer in.Close()
 			end, err := replay.Run(cmd.Context(), provider, in)
 			if err != nil {
-				return fmt.Errorf("replay %s: %w", args[0], err)
+				return fmt.Errorf("replay %s: %w", args[0], plain(err))
 			}
-			return a.printJSON(end)
+			return a.printEnd(end)
 		},
 	}
 	cmd.Flags().StringVar(&provider, "provider", "", "whose recording it is, for example codex")
 	return cmd
+}
+
+// plain is the message alone of an error that has a code: the code is for programs.
+func plain(err error) error {
+	if e, ok := errors.AsType[*agent.Error](err); ok {
+		return errors.New(e.Message)
+	}
+	return err
 }
 
 func (a *app) recording(path string) (io.ReadCloser, error) {
@@ -43,4 +54,20 @@ func (a *app) recording(path string) (io.ReadCloser, error) {
 		return io.NopCloser(a.in), nil
 	}
 	return os.Open(path)
+}
+
+// printEnd prints what a recording came to. An invariant that does not hold is an error
+// after that: what is wrong must be there to be looked at.
+func (a *app) printEnd(end *replay.End) error {
+	var err error
+	if a.json {
+		err = a.printJSON(end)
+	} else {
+		err = a.printSummary(end)
+	}
+	if err == nil && !end.Invariants.Hold() {
+		i := end.Invariants
+		err = fmt.Errorf("invariants do not hold: openBelowSettled %d, settledTwice %d; please report this with the recording", i.OpenBelowSettled, i.SettledTwice)
+	}
+	return err
 }
