@@ -74,7 +74,10 @@ type Deps struct {
 
 	Assets fs.FS // the built web view; without an index file a page says how to build it
 
-	Token   string   // the bearer token; the browser's cookie is derived from it
+	Token string // the bearer token; the browser's cookie is derived from it
+	// Refresh is called when a request shows a token that is not ours: whoever keeps the
+	// token looks again, and calls SetToken before it returns where there is a new one.
+	Refresh func()
 	Hosts   []string // names and addresses to answer to besides the loopback ones, without port
 	Origins []string // origins of pages to accept besides our own, as scheme://host[:port]
 
