@@ -66,6 +66,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.countOpenOperationsStmt, err = db.PrepareContext(ctx, countOpenOperations); err != nil {
 		return nil, fmt.Errorf("error preparing query CountOpenOperations: %w", err)
 	}
+	if q.countRootSessionsStmt, err = db.PrepareContext(ctx, countRootSessions); err != nil {
+		return nil, fmt.Errorf("error preparing query CountRootSessions: %w", err)
+	}
 	if q.countSessionStmt, err = db.PrepareContext(ctx, countSession); err != nil {
 		return nil, fmt.Errorf("error preparing query CountSession: %w", err)
 	}
@@ -490,6 +493,11 @@ func (q *Queries) Close() error {
 	if q.countOpenOperationsStmt != nil {
 		if cerr := q.countOpenOperationsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing countOpenOperationsStmt: %w", cerr)
+		}
+	}
+	if q.countRootSessionsStmt != nil {
+		if cerr := q.countRootSessionsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countRootSessionsStmt: %w", cerr)
 		}
 	}
 	if q.countSessionStmt != nil {
@@ -1130,6 +1138,7 @@ type Queries struct {
 	countOpenInteractionsStmt  *sql.Stmt
 	countOpenOfSessionsStmt    *sql.Stmt
 	countOpenOperationsStmt    *sql.Stmt
+	countRootSessionsStmt      *sql.Stmt
 	countSessionStmt           *sql.Stmt
 	countSessionsStmt          *sql.Stmt
 	deleteChunksStmt           *sql.Stmt
@@ -1267,6 +1276,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		countOpenInteractionsStmt:  q.countOpenInteractionsStmt,
 		countOpenOfSessionsStmt:    q.countOpenOfSessionsStmt,
 		countOpenOperationsStmt:    q.countOpenOperationsStmt,
+		countRootSessionsStmt:      q.countRootSessionsStmt,
 		countSessionStmt:           q.countSessionStmt,
 		countSessionsStmt:          q.countSessionsStmt,
 		deleteChunksStmt:           q.deleteChunksStmt,

@@ -58,7 +58,8 @@ type Log struct {
 
 // Counts are figures of the whole file, for metrics and doctor.
 type Counts struct {
-	Sessions         int64
+	Sessions         int64 // roots and children
+	RootSessions     int64
 	LiveTurns        int64
 	PendingQuestions int64
 	OpenOperations   int64

@@ -75,7 +75,7 @@ func (a *app) checkDaemon(ctx context.Context, c *config.Config) (*remote, []che
 		answers.Status, answers.Help = checkWarn, "this command is version "+mine+": end the daemon and start this one"
 	}
 	if err := d.authorised(ctx); err != nil {
-		return nil, []check{answers, {"sign-in", checkFail, oneLine(err.Error()), "the daemon was started with another token: restart the daemon"}}
+		return nil, []check{answers, {"sign-in", checkFail, oneLine(err.Error()), "set " + config.EnvToken + " to the daemon's token, or start the daemon anew"}}
 	}
 	return d, []check{answers}
 }
