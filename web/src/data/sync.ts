@@ -1,14 +1,14 @@
 // Keeps the entities equal to the daemon's: a snapshot true at a number, then every
 // event after it. Survives dropped sockets, daemon restarts and a log that starts anew.
 
-import { Stream, type Cursor, type EndReason, type StreamOptions, type StreamState } from "#client/stream";
+import { beat, Stream, type Cursor, type EndReason, type SocketLike, type StreamOptions, type StreamState } from "#client/stream";
 import { statusOf, words, type Api } from "./api";
-import { applyDelta, applyEvent } from "./apply";
+import { applyDelta, applyEvent, recallEnds } from "./apply";
 import { Entities } from "./entities";
 import { GateWatch } from "./gatewatch";
 import type { Delta } from "./model";
 import { Peeks } from "./peeks";
-import { latestTurn } from "./select";
+import { isLive, latestTurn } from "./select";
 
 export type Link = "connecting" | "live" | "reconnecting" | "signed-out" | "gone" | "outdated";
 
@@ -44,6 +44,7 @@ export class Sync {
   private retry: ReturnType<typeof setTimeout> | undefined;
   private readonly retries = new Set<() => void>();
   private readonly mending = new Map<string, Delta[]>();
+  private heardAt = Date.now();
 
   constructor(
     readonly api: Api,
@@ -68,6 +69,7 @@ export class Sync {
     if (this.closed) return;
     this.stream = new Stream({
       ...this.wire,
+      open: (url) => this.listen((this.wire.open ?? ((at) => new WebSocket(at)))(url)),
       workspace: this.workspace,
       from: { seq: this.entities.seq, epoch: this.entities.epoch },
       snapshot: () => this.anew(),
@@ -86,6 +88,19 @@ export class Sync {
     clearTimeout(this.retry);
     this.gate.stop();
     this.stream?.close();
+  }
+
+  /**
+   * Up to when what is known was surely true. A line that breaks tells so at once; one that
+   * went dead without a word was so since the last thing that was heard.
+   */
+  trueAt(): number {
+    return Date.now() - this.heardAt > beat + 3000 ? this.heardAt : Date.now();
+  }
+
+  private listen(socket: SocketLike): SocketLike {
+    if (socket instanceof EventTarget) socket.addEventListener("message", () => (this.heardAt = Date.now()));
+    return socket;
   }
 
   /** The network is back or the page is looked at again: connects now if it would have waited. */
@@ -205,17 +220,19 @@ export class Sync {
     e.whole.add(rootId);
     e.touch("list", "prompts", `tree:${rootId}`);
     this.hooks.changed();
-    await this.recallStops(e, rootId);
+    await this.recall(e, rootId);
   }
 
-  /** Stops asked for before this page was opened have no list; the log still tells of them. */
-  private async recallStops(e: Entities, rootId: string): Promise<void> {
+  /** Stops asked for before this page was opened have no list; the log still tells of them, and of times. */
+  private async recall(e: Entities, rootId: string): Promise<void> {
     const turn = latestTurn(e, rootId);
-    if (turn?.phase !== "settling" && turn?.outcome !== "canceled") return;
+    const waits = isLive(turn) && turn.providerTurn?.phase === "ended"; // since when, only the log tells
+    if (!waits && turn?.phase !== "settling" && turn?.outcome !== "canceled") return;
     const span = 500;
     try {
       const { items } = await this.api.events(this.workspace, Math.max(0, e.seq - span), span);
       for (const event of items) if (event.kind === "operation.updated") e.putOperation(event.data, event.seq);
+      recallEnds(e, items);
       this.hooks.changed();
     } catch {
       // The evidence is an extra; the turn's own state is here already.

@@ -106,7 +106,7 @@ export function nextQuestion(model: ReturnType<typeof useModel>): void {
   if (next) return model.goTo(next);
   // A question in a tree that is not loaded: opening its session loads it.
   const session = [...e.sessions.values()].find((s) => s.kind === "root" && s.pendingInteractionCount > 0 && !e.whole.has(s.id));
-  if (session) navigate({ workspace: session.workspaceId, session: session.id });
+  if (session) model.goToFirst(session);
 }
 
 const words: Record<Link, string> = {
