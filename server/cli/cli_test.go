@@ -311,3 +311,32 @@ func TestBrowserIsOpenedOnlyWhereThereIsADesktop(t *testing.T) {
 		}
 	}
 }
+
+// What a person must do about a provider is beside what was found of it.
+func TestDoctorSaysWhetherAProviderHasAnAccount(t *testing.T) {
+	home, bin := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "codex"), []byte("#!/bin/sh\necho codex-cli 0.171.0\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home) // of the program: a provider sees this one's environment
+	t.Setenv("CODEX_HOME", "")
+	t.Setenv("OPENAI_API_KEY", "")
+	t.Setenv("CODEX_API_KEY", "")
+	look := func() check {
+		t.Helper()
+		env := map[string]string{"TURNKEEPER_HOME": t.TempDir(), "TURNKEEPER_LISTEN": "127.0.0.1:0", "TURNKEEPER_CODEX_BIN": filepath.Join(bin, "codex")}
+		var rep report
+		r := turnkeeperWith(t, env, "doctor", "--json")
+		if err := json.Unmarshal([]byte(r.out), &rep); err != nil || r.code != 0 {
+			t.Fatalf("%v in %+v", err, r)
+		}
+		return rep.find("codex")
+	}
+	if c := look(); c.Status != checkWarn || !strings.Contains(c.Detail, "0.171.0") || !strings.Contains(c.Help, "codex login") {
+		t.Errorf("without an account: %+v", c)
+	}
+	t.Setenv("OPENAI_API_KEY", "sk-hunter2")
+	if c := look(); c.Status != checkOK || !strings.Contains(c.Detail, "OPENAI_API_KEY") || strings.Contains(c.Detail, "hunter2") {
+		t.Errorf("with a key: %+v", c)
+	}
+}

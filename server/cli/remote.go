@@ -160,7 +160,7 @@ func (r *remote) providers(ctx context.Context) ([]card, error) {
 	list, err := answer(resp.JSON200, resp.ApplicationProblemJSONDefault, resp.HTTPResponse)
 	var cards []card
 	for _, p := range list.Items {
-		cards = append(cards, card{Name: p.Name, Reason: value(p.Reason), Version: value(p.Version), Path: value(p.Path), Found: p.Found})
+		cards = append(cards, card{Name: p.Name, Reason: value(p.Reason), Version: value(p.Version), Path: value(p.Path), Note: first(p.Notes), Found: p.Found})
 	}
 	return cards, err
 }

@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/replay"
 )
 
@@ -32,21 +30,13 @@ func (a *app) replay() *cobra.Command {
 			defer in.Close()
 			end, err := replay.Run(cmd.Context(), provider, in)
 			if err != nil {
-				return fmt.Errorf("replay %s: %w", args[0], plain(err))
+				return fmt.Errorf("replay %s: %w", args[0], err)
 			}
 			return a.printEnd(end)
 		},
 	}
 	cmd.Flags().StringVar(&provider, "provider", "", "whose recording it is, for example codex")
 	return cmd
-}
-
-// plain is the message alone of an error that has a code: the code is for programs.
-func plain(err error) error {
-	if e, ok := errors.AsType[*agent.Error](err); ok {
-		return errors.New(e.Message)
-	}
-	return err
 }
 
 func (a *app) recording(path string) (io.ReadCloser, error) {
@@ -63,7 +53,7 @@ func (a *app) printEnd(end *replay.End) error {
 	if a.json {
 		err = a.printJSON(end)
 	} else {
-		err = a.printSummary(end)
+		err = end.Summary(a.out)
 	}
 	if err == nil && !end.Invariants.Hold() {
 		i := end.Invariants

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/replay"
 )
 
@@ -93,7 +92,10 @@ func TestReplayFailsWhereAnInvariantDoesNotHold(t *testing.T) {
 		for _, asJSON := range []bool{true, false} {
 			var out bytes.Buffer
 			a := &app{out: &out, json: asJSON}
-			end := &replay.End{Sessions: []agent.Session{{ID: "ses_1", Kind: agent.KindRoot, Title: "a\x1b[2Jb"}}, Invariants: broken}
+			end := &replay.End{Invariants: broken}
+			if err := json.Unmarshal([]byte(`{"sessions":[{"id":"ses_1","kind":"root","title":"a\u001b[2Jb"}]}`), end); err != nil {
+				t.Fatal(err)
+			}
 			err := a.printEnd(end)
 			if err == nil || !strings.Contains(err.Error(), "invariants") {
 				t.Errorf("%+v, json %v: %v", broken, asJSON, err)

@@ -63,7 +63,7 @@ func (d *Daemon) assemble(ctx context.Context, log *slog.Logger, token *tokenKee
 		idleClose = never
 	}
 	p.live = live.New(live.Options{Adapters: table, Recorder: p.store, Deltas: h.Delta, Mint: mint, Logger: log, IdleClose: idleClose})
-	p.commands = command.New(command.Options{Store: p.store, Live: live.Port{Live: p.live}, Card: cards.capabilities, Logger: log, CancelBound: c.CancelBound})
+	p.commands = command.New(command.Options{Store: p.store, Live: live.Port{Live: p.live}, Card: cards.capabilities, Accept: cards.accept, Logger: log, CancelBound: c.CancelBound})
 	p.worker.Go(func() { p.commands.Run(context.WithoutCancel(ctx)) }) // Close ends it, in its turn
 	p.api = api.New(http.NewServeMux(), api.Deps{
 		Reader: p.store, Commands: p.commands, Hub: h,

@@ -1,44 +1,22 @@
-package cli
+package replay
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
-	"github.com/turnkeeper/turnkeeper/server/replay"
 )
 
 // shownTitle is how many characters of a title a summary shows.
 const shownTitle = 60
 
-// printSummary says in a few lines what a recording came to. Titles are the recording's
-// own text, so they are quoted: nothing in them reaches the terminal as it is.
-func (a *app) printSummary(end *replay.End) error {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	section := func(name string, n int) {
-		fmt.Fprintf(w, "%s: %d\n", name, n)
-	}
-	section("Sessions", len(end.Sessions))
-	for i := range end.Sessions {
-		s := &end.Sessions[i]
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", s.ID, s.Kind, edge(s), quoted(s.Title))
-	}
-	section("Turns", len(end.Turns))
-	for i := range end.Turns {
-		t := &end.Turns[i]
-		fmt.Fprintf(w, "  %s\tof %s\t%s\t%s\t%s\n", t.ID, t.SessionID, t.Trigger, ended(t), providerWord(t))
-	}
-	section("Questions", len(end.Interactions))
-	for i := range end.Interactions {
-		q := &end.Interactions[i]
-		fmt.Fprintf(w, "  %s\tof %s\t%s\t%s\t%s\n", q.RequestID, q.SessionID, q.Kind, answeredBy(q), quoted(q.Title))
-	}
-	section("Operations", len(end.Operations))
-	for i := range end.Operations {
-		o := &end.Operations[i]
-		fmt.Fprintf(w, "  %s\tof %s\t%s\t%s\t%s\n", o.ID, o.SessionID, o.Kind, o.Status, heard(o))
-	}
+// Summary writes in a few lines for people what a recording came to. Titles are the
+// recording's own text, so they are quoted: nothing in them reaches a terminal as it is.
+func (end *End) Summary(to io.Writer) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	end.list(w)
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -51,9 +29,37 @@ func (a *app) printSummary(end *replay.End) error {
 	if d.Truncated > 0 {
 		cut = "The recording breaks off in its last line, which was left out.\n"
 	}
-	_, err := fmt.Fprintf(a.out, "Messages: %d\nDiagnostics: unrouted %d, held %d, late %d, refused %d\n%sInvariants: openBelowSettled %d, settledTwice %d: %s\n",
+	_, err := fmt.Fprintf(to, "Messages: %d\nDiagnostics: unrouted %d, held %d, late %d, refused %d\n%sInvariants: openBelowSettled %d, settledTwice %d: %s\n",
 		len(end.Messages), d.Unrouted, d.Held, d.Late, d.Refused, cut, v.OpenBelowSettled, v.SettledTwice, verdict)
 	return err
+}
+
+// list writes the entities in columns; the writer's tabs align them. Errors show when it is
+// flushed.
+func (end *End) list(w io.Writer) {
+	row := func(cells ...string) {
+		fmt.Fprintln(w, "  "+strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	}
+	fmt.Fprintf(w, "Sessions: %d\n", len(end.Sessions))
+	for i := range end.Sessions {
+		s := &end.Sessions[i]
+		row(string(s.ID), string(s.Kind), edge(s), quoted(s.Title))
+	}
+	fmt.Fprintf(w, "Turns: %d\n", len(end.Turns))
+	for i := range end.Turns {
+		t := &end.Turns[i]
+		row(string(t.ID), "of "+string(t.SessionID), string(t.Trigger), ended(t), providerWord(t))
+	}
+	fmt.Fprintf(w, "Questions: %d\n", len(end.Interactions))
+	for i := range end.Interactions {
+		q := &end.Interactions[i]
+		row(string(q.RequestID), "of "+string(q.SessionID), string(q.Kind), answeredBy(q), quoted(q.Title))
+	}
+	fmt.Fprintf(w, "Operations: %d\n", len(end.Operations))
+	for i := range end.Operations {
+		o := &end.Operations[i]
+		row(string(o.ID), "of "+string(o.SessionID), string(o.Kind), string(o.Status), heard(o))
+	}
 }
 
 // edge says which turn and which call a child was launched by.
