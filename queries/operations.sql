@@ -19,6 +19,19 @@ UPDATE operations SET status = @status, attempts = @attempts, due = @due, worker
 WHERE pk = @pk
 RETURNING *;
 
+-- name: OperationsOfTree :many
+-- Newest first. With a session only those about it, or with a turn of it among their targets.
+SELECT * FROM operations
+WHERE root = @root AND pk < @before
+    AND (CAST(@kind AS TEXT) = '' OR kind = CAST(@kind AS TEXT))
+    AND (CAST(@session_id AS TEXT) = '' OR session_id = CAST(@session_id AS TEXT)
+        OR EXISTS (SELECT 1 FROM operation_targets t WHERE t.operation = operations.pk AND t.session_id = CAST(@session_id AS TEXT)))
+ORDER BY pk DESC LIMIT @page;
+
+-- name: TargetsOfOperations :many
+SELECT * FROM operation_targets
+WHERE operation IN (SELECT value FROM json_each(CAST(@operations AS TEXT))) ORDER BY operation, turn;
+
 -- name: DueOperations :many
 SELECT * FROM operations WHERE status IN ('pending', 'running') AND due <= @now ORDER BY due, pk LIMIT @page;
 

@@ -276,6 +276,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.operationByIDStmt, err = db.PrepareContext(ctx, operationByID); err != nil {
 		return nil, fmt.Errorf("error preparing query OperationByID: %w", err)
 	}
+	if q.operationsOfTreeStmt, err = db.PrepareContext(ctx, operationsOfTree); err != nil {
+		return nil, fmt.Errorf("error preparing query OperationsOfTree: %w", err)
+	}
 	if q.processStmt, err = db.PrepareContext(ctx, process); err != nil {
 		return nil, fmt.Errorf("error preparing query Process: %w", err)
 	}
@@ -353,6 +356,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.targetsStmt, err = db.PrepareContext(ctx, targets); err != nil {
 		return nil, fmt.Errorf("error preparing query Targets: %w", err)
+	}
+	if q.targetsOfOperationsStmt, err = db.PrepareContext(ctx, targetsOfOperations); err != nil {
+		return nil, fmt.Errorf("error preparing query TargetsOfOperations: %w", err)
 	}
 	if q.tombstoneSessionsStmt, err = db.PrepareContext(ctx, tombstoneSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query TombstoneSessions: %w", err)
@@ -845,6 +851,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing operationByIDStmt: %w", cerr)
 		}
 	}
+	if q.operationsOfTreeStmt != nil {
+		if cerr := q.operationsOfTreeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing operationsOfTreeStmt: %w", cerr)
+		}
+	}
 	if q.processStmt != nil {
 		if cerr := q.processStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing processStmt: %w", cerr)
@@ -973,6 +984,11 @@ func (q *Queries) Close() error {
 	if q.targetsStmt != nil {
 		if cerr := q.targetsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing targetsStmt: %w", cerr)
+		}
+	}
+	if q.targetsOfOperationsStmt != nil {
+		if cerr := q.targetsOfOperationsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing targetsOfOperationsStmt: %w", cerr)
 		}
 	}
 	if q.tombstoneSessionsStmt != nil {
@@ -1208,6 +1224,7 @@ type Queries struct {
 	openInteractionsOfStmt     *sql.Stmt
 	openMessagesOfStmt         *sql.Stmt
 	operationByIDStmt          *sql.Stmt
+	operationsOfTreeStmt       *sql.Stmt
 	processStmt                *sql.Stmt
 	processesOfSessionStmt     *sql.Stmt
 	processesOfTreeStmt        *sql.Stmt
@@ -1234,6 +1251,7 @@ type Queries struct {
 	settleRootTurnStmt         *sql.Stmt
 	supersedeInteractionsStmt  *sql.Stmt
 	targetsStmt                *sql.Stmt
+	targetsOfOperationsStmt    *sql.Stmt
 	tombstoneSessionsStmt      *sql.Stmt
 	tombstoneWorkspaceStmt     *sql.Stmt
 	treeBelowChildStmt         *sql.Stmt
@@ -1346,6 +1364,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		openInteractionsOfStmt:     q.openInteractionsOfStmt,
 		openMessagesOfStmt:         q.openMessagesOfStmt,
 		operationByIDStmt:          q.operationByIDStmt,
+		operationsOfTreeStmt:       q.operationsOfTreeStmt,
 		processStmt:                q.processStmt,
 		processesOfSessionStmt:     q.processesOfSessionStmt,
 		processesOfTreeStmt:        q.processesOfTreeStmt,
@@ -1372,6 +1391,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		settleRootTurnStmt:         q.settleRootTurnStmt,
 		supersedeInteractionsStmt:  q.supersedeInteractionsStmt,
 		targetsStmt:                q.targetsStmt,
+		targetsOfOperationsStmt:    q.targetsOfOperationsStmt,
 		tombstoneSessionsStmt:      q.tombstoneSessionsStmt,
 		tombstoneWorkspaceStmt:     q.tombstoneWorkspaceStmt,
 		treeBelowChildStmt:         q.treeBelowChildStmt,

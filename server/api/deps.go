@@ -25,6 +25,7 @@ type Reader interface {
 	Message(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, message agent.MessageID) (agent.Message, error)
 	Interactions(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, status agent.InteractionStatus) ([]agent.Interaction, error)
 	Processes(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID) ([]agent.Process, error)
+	Operations(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, f agent.OperationFilter) (agent.OperationPage, error)
 	Operation(ctx context.Context, ws agent.WorkspaceID, op agent.OperationID) (agent.Operation, error)
 	Events(ctx context.Context, ws agent.WorkspaceID, after int64, limit int) (agent.Log, error)
 	Head(ctx context.Context, ws agent.WorkspaceID) (seq int64, epoch string, oldest int64, err error)
