@@ -18,9 +18,9 @@ describe("text", () => {
     expect(clip("abcdef", 4)).toBe("abc…");
   });
 
-  it("takes the first sentence of a report, not its heading", () => {
-    expect(gist("Looks fine. Two remarks follow.")).toBe("Looks fine.");
-    expect(gist("## Findings\n\n- `token.go` never expires. See below.")).toBe("token.go never expires.");
+  it("takes the first line of a report that says something, not its heading", () => {
+    expect(gist("Looks fine. Two remarks follow.\nOne.")).toBe("Looks fine. Two remarks follow.");
+    expect(gist("## Findings\n\n- `token.go` never expires. See below.")).toBe("token.go never expires. See below.");
     expect(gist("**Findings**\n\n1. No test of v1.2 covers it")).toBe("No test of v1.2 covers it");
     expect(gist("Findings:\n---\nNone.")).toBe("None.");
     expect(gist("# Findings\n")).toBe("Findings");

@@ -123,7 +123,7 @@ describe("the transcript", () => {
     const e = tree();
     e.putTurn(turn("tA", "A", { rootTurnId: "T", phase: "settled", outcome: "completed" }), 40);
     e.putMessage(call("A", 21, { output: "## Findings\nTwo are open. More below." }), 41);
-    expect(activity(e, "A")).toBe("Two are open.");
+    expect(activity(e, "A")).toBe("Two are open. More below.");
   });
 });
 

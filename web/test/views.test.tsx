@@ -1,12 +1,13 @@
 // @vitest-environment happy-dom
 // @vitest-environment-options {"url": "http://localhost/"}
-import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/preact";
+import { cleanup, configure, fireEvent, render, screen, waitFor, within } from "@testing-library/preact";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Unreachable } from "../src/data/api";
-import type { Answer, Interaction, ProviderCard } from "../src/data/model";
+import type { Answer, Interaction, NewSession, ProviderCard } from "../src/data/model";
 import { FakeDaemon, refusal } from "./fake";
 import { at, child, interaction, message, operation, session, turn } from "./fixtures";
 
+configure({ asyncUtilTimeout: 10_000 }); // a busy machine draws late
 vi.stubGlobal("matchMedia", () => ({ matches: false, addEventListener: () => undefined }));
 vi.stubGlobal("IntersectionObserver", class { observe() {} disconnect() {} });
 vi.stubGlobal("ResizeObserver", class { observe() {} disconnect() {} });
@@ -162,7 +163,7 @@ describe("the session page", () => {
     const why = () => container.querySelector("#why")?.textContent ?? "";
     const clocks = () => [...container.querySelectorAll(".lane-meta, .tl-scale")].map((el) => el.textContent);
     daemon.cut();
-    await waitFor(() => expect(why()).toMatch(/^Connection lost; as of \d\d:\d\d:\d\d: Waiting for 2 agents\./), { timeout: 3000 });
+    await waitFor(() => expect(why()).toMatch(/^Connection lost; as of \d\d:\d\d:\d\d: Waiting for 2 agents\./));
     expect(container.querySelector(".shell.lost")).toBeTruthy();
     const seen = clocks();
     await new Promise((resolve) => setTimeout(resolve, 2100));
@@ -173,10 +174,10 @@ describe("the session page", () => {
     expect(screen.getByText(/Sending needs the connection to the daemon/)).toBeTruthy();
     daemon.refuses = false;
     model.sync.peek()!.wake();
-    await waitFor(() => expect(why()).toMatch(/^Waiting for 2 agents\./), { timeout: 8000 });
+    await waitFor(() => expect(why()).toMatch(/^Waiting for 2 agents\./));
     expect(button("Run it").disabled).toBe(false);
-    await waitFor(() => expect(clocks()).not.toEqual(seen), { timeout: 3000 });
-  }, 20_000);
+    await waitFor(() => expect(clocks()).not.toEqual(seen));
+  });
 
   it("tells by its button whether the reasons are shown, and leads to them", async () => {
     await open();
@@ -205,10 +206,37 @@ describe("the session page", () => {
     await model.start();
     fireEvent.click(await screen.findByRole("button", { name: "1 needs you" }));
     const question = await screen.findByRole("region", { name: "Security asks: Run the fuzz test?" });
-    await waitFor(() => expect(document.activeElement).toBe(question), { timeout: 4000 });
+    await waitFor(() => expect(document.activeElement).toBe(question));
     expect(model.sought.value).toBe(question.id);
     fireEvent.wheel(question);
     expect(model.sought.value).toBeUndefined();
+  });
+
+  it("goes to a question that came while its session was not loaded, and on to the next", async () => {
+    model = new Model(daemon.api, daemon.wire);
+    navigate({ workspace: "ws" });
+    daemon.commit("interaction.updated", interaction("q", "Security", "tSecurity", { status: "superseded" }));
+    daemon.commit("session.created", session("X", { title: "Another" }));
+    daemon.commit("turn.created", turn("tX", "X", { providerTurn: { id: "p", phase: "running" } }));
+    const { container } = render(<App model={model} />);
+    await model.start();
+    await screen.findByText("live");
+    const pending = (id: string) => daemon.commit("session.updated", session(id, { pendingInteractionCount: 1 }));
+    daemon.commit("interaction.created", interaction("s", "Tests", "tTests", { title: "Which database?" })); // of a child that is not here
+    pending("R");
+    daemon.commit("interaction.created", interaction("x", "X", "tX", { title: "Which branch?" }));
+    pending("X");
+    const chip = await screen.findByRole("button", { name: "2 need you" });
+    const order: string[] = [];
+    for (let i = 0; i < 2; i++) {
+      fireEvent.click(chip);
+      await waitFor(() => expect(document.activeElement?.classList.contains("question") && !order.includes(document.activeElement.id)).toBe(true));
+      order.push(document.activeElement!.id);
+    }
+    expect([...order].sort()).toEqual(["q-tTests-s", "q-tX-x"]);
+    fireEvent.click(chip); // and round again
+    await waitFor(() => expect(document.activeElement?.id).toBe(order[0]));
+    expect(container.querySelector(".absent")).toBeNull();
   });
 
   it("asks nobody any more in the live region once the question is answered", async () => {
@@ -224,7 +252,7 @@ describe("the session page", () => {
     daemon.commit("session.created", session("N", { title: "New one" }));
     daemon.api.createSession = () => Promise.resolve({ session: session("N", { title: "New one" }) });
     await model.createSession({ provider: "demo" }, "k");
-    await waitFor(() => expect(document.activeElement?.id).toBe("composer"), { timeout: 3000 });
+    await waitFor(() => expect(document.activeElement?.id).toBe("composer"));
     expect(location.pathname).toContain("/s/N");
   });
 
@@ -282,7 +310,7 @@ describe("the session page", () => {
     const heard = Date.now() - 34_000;
     Object.assign(model.sync.peek()!, { heardAt: heard });
     daemon.cut();
-    await waitFor(() => expect(model.lostAt.value).toBe(heard), { timeout: 3000 });
+    await waitFor(() => expect(model.lostAt.value).toBe(heard));
   });
 
   it("folds what a provider says again and again, with the rest a click away", async () => {
@@ -293,6 +321,36 @@ describe("the session page", () => {
     expect(lines()).toEqual([expect.stringMatching(/^It tries again: 3\/5 3 times/)]);
     fireEvent.click(more);
     await waitFor(() => expect(lines().length).toBe(3));
+  });
+
+  it("offers what each provider has, starts what was chosen, and remembers it", async () => {
+    const card = (name: string, displayName: string, more: Partial<ProviderCard> = {}) => ({ name, displayName, found: true, version: "1", notes: [], scenarios: [], models: [], permissionModes: [], ...more }) as unknown as ProviderCard;
+    daemon.api.providers = () =>
+      Promise.resolve([
+        card("demo", "Demo", { scenarios: [{ id: "plain", title: "A plain answer", description: "" }] }),
+        card("codex", "Codex", { found: false, reason: "It is not installed." }),
+        card("claude", "Claude Code", { models: ["opus", "sonnet"], permissionModes: ["default", "plan"] }),
+      ]);
+    await open();
+    fireEvent.keyDown(document.body, { key: "n" });
+    const dialog = within(await screen.findByRole("dialog", { name: "New session" }));
+    expect((dialog.getByRole("radio", { name: /^Codex/ }) as HTMLInputElement).disabled).toBe(true);
+    expect(dialog.getByText("It is not installed.")).toBeTruthy();
+    expect(dialog.queryByLabelText("Permissions")).toBeNull();
+    fireEvent.click(dialog.getByRole("radio", { name: /^Claude Code/ }));
+    expect(dialog.queryByText("A plain answer")).toBeNull();
+    fireEvent.change(await dialog.findByLabelText("Model"), { target: { value: "sonnet" } });
+    fireEvent.change(dialog.getByLabelText("Permissions"), { target: { value: "plan" } });
+    fireEvent.input(dialog.getByLabelText("Message"), { target: { value: "Do it" } });
+    const create = vi.fn((_: string, body: NewSession) => Promise.resolve({ session: session("N", { ...body, title: "Do it" }) }));
+    daemon.api.createSession = create as unknown as typeof daemon.api.createSession;
+    fireEvent.click(dialog.getByRole("button", { name: "Start" }));
+    await screen.findByRole("heading", { name: "Do it" });
+    expect(create.mock.calls[0]![1]).toMatchObject({ provider: "claude", model: "sonnet", permissionMode: "plan" });
+    expect(screen.getByTitle("Permissions of this session").textContent).toBe("plan");
+    fireEvent.keyDown(document.body, { key: "n" });
+    const again = within(await screen.findByRole("dialog", { name: "New session" }));
+    expect((again.getByRole("radio", { name: /^Claude Code/ }) as HTMLInputElement).checked).toBe(true);
   });
 
   it("says of each session whose it is, once providers stand side by side", async () => {

@@ -35,12 +35,11 @@ export function firstLine(text: string, limit = 200): string {
   return clip(unmark(end < 0 ? head : head.slice(0, end)), limit);
 }
 
-/** The first sentence that says something, without markup; a heading only where nothing else stands. */
+/** The first line of a report that says something, without markup; a heading only where nothing else stands. */
 export function gist(text: string, limit = 200): string {
   const head = plain(text.slice(0, 4000));
   const lines = (head.replace(/^\s*```[^]*?^\s*```/gm, "").trim() || head).split("\n").filter((line) => /[\p{L}\p{N}]/u.test(line));
-  const line = unmark(lines.find((l) => !heading.test(l)) ?? lines[0] ?? "");
-  return clip(/^.+?[.!?](?=\s+\p{Lu}|$)/u.exec(line)?.[0] ?? line, limit);
+  return clip(unmark(lines.find((l) => !heading.test(l)) ?? lines[0] ?? ""), limit);
 }
 
 /** A heading by its marks, in bold alone, or a few words that lead to what follows; nor is a row of a table a sentence. */

@@ -29,7 +29,8 @@ export function stance(e: Entities, session: Session): Stance {
   return { placeholder: "Write now, send when the turn has ended", blocked: `This provider takes no message ${when}.` };
 }
 
-function stanceHere(s: Stance, below: boolean, lost: boolean): Stance {
+function stanceHere(s: Stance, below: boolean, lost: boolean, outdated: boolean): Stance {
+  if (outdated) return { placeholder: "Write now, send when the page is reloaded", blocked: "The daemon is newer than this page: reload it. Your text is kept." };
   if (lost) return { placeholder: "Write now, send when the connection is back", blocked: "Sending needs the connection to the daemon. Your text is kept." };
   return below && !s.blocked ? { placeholder: "Message the main agent" } : s;
 }
@@ -43,7 +44,7 @@ export function Composer({ rootId, below = false }: { rootId: string; below?: bo
   const { send, sending, error } = useSend(rootId, () => box.current?.focus());
   useEffect(() => grow(box.current), [draft.value]);
   if (!session) return null;
-  const { placeholder, blocked } = stanceHere(stance(model.entities, session), below, model.lostAt.value !== undefined);
+  const { placeholder, blocked } = stanceHere(stance(model.entities, session), below, model.lostAt.value !== undefined, model.link.value === "outdated");
   const submit = (event: Event) => {
     event.preventDefault();
     if (!blocked) void send();

@@ -66,7 +66,7 @@ export function Transcript({ sessionId }: { sessionId: string }) {
       <div class="feed-in" ref={content}>
         <Feed sessionId={sessionId} depth={0} label="Transcript" scroller={scroller} away={away} whole={whole} />
       </div>
-      {away && (
+      {away && sought.value === undefined && (
         <button type="button" class="newest" onClick={toNewest}>
           <Icon name="down" /> Newest
         </button>
@@ -161,13 +161,16 @@ function Ending({ sessionId }: { sessionId: string }) {
   return (
     <>
       {isLive(turn) && part?.phase === "ended" && e.rootOf(sessionId) === sessionId && (
-        <p class="notice">The main agent has finished its own part{part.outcome ? `: ${part.outcome}, kept until its agents end` : ""}
-          {ended && (
-            <>
-              {" · "}
-              <Clock at={ended} />
-            </>
-          )}
+        <p class="notice">
+          <span>
+            The main agent has finished its own part{part.outcome ? `: ${part.outcome}, kept until its agents end` : ""}
+            {ended && (
+              <>
+                {" · "}
+                <Clock at={ended} />
+              </>
+            )}
+          </span>
         </p>
       )}
       {own.map((i) => (
