@@ -206,36 +206,36 @@ export class Sync {
 
   private async loadTree(e: Entities, rootId: string): Promise<void> {
     const asked = e.seq;
-    const [detail, interactions, turns, processes] = await Promise.all([
+    const [detail, interactions, turns, processes, stops] = await Promise.all([
       this.api.detail(this.workspace, rootId),
       this.api.interactions(this.workspace, rootId),
       this.api.turns(this.workspace, rootId, 100),
       this.api.processes(this.workspace, rootId),
+      this.api.stops(this.workspace, rootId),
     ]);
     e.epoch = detail.epoch;
     for (const s of [detail.session, ...detail.childSessions]) e.putSession(s, detail.seq);
     for (const turn of turns.items) e.putTurn(turn, asked);
     for (const i of interactions) e.putInteraction(i, asked);
     for (const p of processes) e.putProcess(p, asked);
+    for (const o of stops.items) e.putOperation(o, stops.seq);
     e.whole.add(rootId);
     e.touch("list", "prompts", `tree:${rootId}`);
     this.hooks.changed();
     await this.recall(e, rootId);
   }
 
-  /** Stops asked for before this page was opened have no list; the log still tells of them, and of times. */
+  /** Since when a turn waits for its agents only the log tells. */
   private async recall(e: Entities, rootId: string): Promise<void> {
     const turn = latestTurn(e, rootId);
-    const waits = isLive(turn) && turn.providerTurn?.phase === "ended"; // since when, only the log tells
-    if (!waits && turn?.phase !== "settling" && turn?.outcome !== "canceled") return;
+    if (!isLive(turn) || turn.providerTurn?.phase !== "ended") return;
     const span = 500;
     try {
       const { items } = await this.api.events(this.workspace, Math.max(0, e.seq - span), span);
-      for (const event of items) if (event.kind === "operation.updated") e.putOperation(event.data, event.seq);
       recallEnds(e, items);
       this.hooks.changed();
     } catch {
-      // The evidence is an extra; the turn's own state is here already.
+      // The time is an extra; the turn's own state is here already.
     }
   }
 
