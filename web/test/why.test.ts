@@ -172,6 +172,7 @@ describe("the line that says why a turn is open", () => {
       { root: settled("completed"), agents: [["A", settled("failed")], ["B", settled("completed")]] },
       "completed| Completed after 3:12. A failed.",
     ],
+    ["failed before it began", { root: { ...settled("failed"), settledAt: at(0.4) } }, "failed| Failed at once."],
     [
       "failed",
       { root: { ...settled("failed"), error: { code: "provider_refused", message: "Out of credit." } } },

@@ -113,7 +113,8 @@ const endings: Record<Outcome, string> = {
 function ended(e: Entities, rootId: string, turn: Turn): Why {
   const outcome = turn.outcome ?? "interrupted";
   const from = Date.parse(turn.startedAt ?? turn.createdAt);
-  const took = turn.settledAt ? ` after ${stopwatch(Date.parse(turn.settledAt) - from)}` : "";
+  const time = turn.settledAt ? Date.parse(turn.settledAt) - from : NaN;
+  const took = time < 1000 ? " at once" : turn.settledAt ? ` after ${stopwatch(time)}` : "";
   const agents = agentsOf(e, rootId, turn.id);
   const parts: string[] = [];
   if (turn.error) parts.push(turn.error.message.replace(/\.$/, ""));
