@@ -20,7 +20,7 @@ export function ProviderPick(props: { providers: readonly ProviderCard[]; value:
           />
           <span class="card-head">
             <b>{p.displayName || p.name}</b>
-            <span class="faint num">{p.version}</span>
+            {p.version && <span class="faint num">{p.version}</span>}
             {!p.found && (
               <span class="state-word s-failed">
                 <Glyph state="failed" word /> not available
@@ -28,7 +28,7 @@ export function ProviderPick(props: { providers: readonly ProviderCard[]; value:
             )}
           </span>
           {p.reason && <span class="card-line">{p.reason}</span>}
-          <Notes notes={p.notes} of={p.displayName || p.name} />
+          {p.found && <Notes notes={p.notes} of={p.displayName || p.name} />}
         </label>
       ))}
     </fieldset>
