@@ -36,16 +36,16 @@ func TestNewTokenEndsWhatTheOldOneOpened(t *testing.T) {
 	wantProblem(t, f.do(request("GET", ses, "", with(cookie))), 401, "unauthorized")
 	wantProblem(t, f.do(request("GET", code.Path, "", noToken)), 401, "login_code_invalid")
 
-	new := header("Authorization", "Bearer "+rotated)
-	if w := f.do(request("GET", ses, "", new)); w.Code != http.StatusOK {
+	fresh := header("Authorization", "Bearer "+rotated)
+	if w := f.do(request("GET", ses, "", fresh)); w.Code != http.StatusOK {
 		t.Errorf("the new token: %d %s", w.Code, w.Body)
 	}
-	fresh := dialAs(t, url, http.Header{"Authorization": {"Bearer " + rotated}})
-	fresh.send(helloFrom0)
-	fresh.next()
+	again := dialAs(t, url, http.Header{"Authorization": {"Bearer " + rotated}})
+	again.send(helloFrom0)
+	again.next()
 	f.api.SetToken(rotated) // the same one again ends nothing
 	f.commit(f.hub, agent.Event{})
-	if e := fresh.next(); e.Type != "event" {
+	if e := again.next(); e.Type != "event" {
 		t.Errorf("after a token that was no other: %+v", e)
 	}
 }

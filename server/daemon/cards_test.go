@@ -52,7 +52,7 @@ func TestCardRefusesAnUnknownChoice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real := newCards(adapters(c, "", slog.New(slog.DiscardHandler)))
+	known := newCards(adapters(c, "", slog.New(slog.DiscardHandler)))
 	for _, tt := range []struct {
 		n    agent.NewSession
 		says string // "": accepted
@@ -66,13 +66,13 @@ func TestCardRefusesAnUnknownChoice(t *testing.T) {
 		{agent.NewSession{Provider: "codex", Scenario: "plain"}, "no scenarios"},
 		{agent.NewSession{Provider: "nobody", Scenario: "plain"}, ""}, // capabilities has a word for that
 	} {
-		err := real.accept(tt.n)
+		err := known.accept(tt.n)
 		if tt.says == "" && err != nil || tt.says != "" && (!errors.Is(err, &agent.Error{Code: agent.CodeInvalid}) || !strings.Contains(err.Error(), tt.says)) {
 			t.Errorf("%+v: %v", tt.n, err)
 		}
 	}
 	for _, id := range demo.BuiltIn() {
-		if err := real.accept(agent.NewSession{Provider: "demo", Scenario: id}); err != nil {
+		if err := known.accept(agent.NewSession{Provider: "demo", Scenario: id}); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

@@ -111,32 +111,32 @@ func (k *tokenKeeper) look() {
 	if k.path == "" {
 		return
 	}
-	text, err := k.lookOnce()
+	replaced, err := k.lookOnce()
 	switch {
 	case err != nil:
 		k.log.Warn("the token file cannot be used; the token stays as it is", "error", err)
-	case text != "":
-		k.log.Info(text)
+	case replaced:
+		k.log.Info("the token was replaced; who came with the old one must sign in again")
 	}
 }
 
-// lookOnce returns what is to be logged, apart from the lock that a log line needs too.
-func (k *tokenKeeper) lookOnce() (text string, err error) {
+// lookOnce leaves what is to be logged to its caller: a log line needs the lock too.
+func (k *tokenKeeper) lookOnce() (replaced bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	info, err := os.Stat(k.path)
 	if err != nil || k.change == nil || sameFile(info, k.seen) {
-		return "", nil
+		return false, nil
 	}
 	k.seen = info
 	token, err := ReadToken(k.path)
 	if err != nil || token == k.token {
-		return "", err
+		return false, err
 	}
 	k.token = token
 	k.known = append(k.known, token)
 	k.change(token)
-	return "the token was replaced; who came with the old one must sign in again", nil
+	return true, nil
 }
 
 func sameFile(a, b os.FileInfo) bool {
