@@ -188,6 +188,7 @@ export class Model {
 
   async send(sessionId: string, clientMessageId: string, text: string): Promise<void> {
     const sync = this.sync.peek()!;
+    this.sought.value = undefined; // who writes looks at what is newest
     const sent = await sync.command(
       () => this.api.send(sync.workspace, sessionId, clientMessageId, text),
       (e, seq, answer) => {
