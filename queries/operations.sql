@@ -53,6 +53,12 @@ SELECT CAST(@operation AS INTEGER), t.pk, t.session_id, t.id, 'requested'
 FROM json_each(CAST(@keys AS TEXT)) j CROSS JOIN turns t ON t.pk = j.value WHERE true
 ON CONFLICT (operation, turn) DO UPDATE SET state = 'requested', evidence = '';
 
+-- name: InsertTargetsBelow :exec
+-- InsertTargets of everything that lives below a root turn, for a cancel that has none yet.
+INSERT INTO operation_targets (operation, turn, session_id, turn_id, state)
+SELECT CAST(@operation AS INTEGER), t.pk, t.session_id, t.id, 'requested'
+FROM turns t WHERE t.root_turn = CAST(@root_turn AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0;
+
 -- name: Targets :many
 SELECT * FROM operation_targets WHERE operation = @operation ORDER BY turn;
 

@@ -235,6 +235,23 @@ func (q *Queries) InsertTargets(ctx context.Context, arg InsertTargetsParams) er
 	return err
 }
 
+const insertTargetsBelow = `-- name: InsertTargetsBelow :exec
+INSERT INTO operation_targets (operation, turn, session_id, turn_id, state)
+SELECT CAST(?1 AS INTEGER), t.pk, t.session_id, t.id, 'requested'
+FROM turns t WHERE t.root_turn = CAST(?2 AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0
+`
+
+type InsertTargetsBelowParams struct {
+	Operation int64
+	RootTurn  int64
+}
+
+// InsertTargets of everything that lives below a root turn, for a cancel that has none yet.
+func (q *Queries) InsertTargetsBelow(ctx context.Context, arg InsertTargetsBelowParams) error {
+	_, err := q.exec(ctx, q.insertTargetsBelowStmt, insertTargetsBelow, arg.Operation, arg.RootTurn)
+	return err
+}
+
 const latestOperation = `-- name: LatestOperation :one
 SELECT pk, id, workspace, root, session, session_id, turn, turn_id, root_turn_id, kind, status, attempts, due, worker, client, deadline, message_id, request_id, error_code, error_text, created_at, updated_at FROM operations WHERE turn = ?1 AND turn_id = ?2 AND kind = ?3 AND request_id = ?4 AND message_id = ?5
 ORDER BY pk DESC LIMIT 1
