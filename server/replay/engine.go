@@ -108,9 +108,9 @@ func (e *engine) play(lines []line) error {
 // turn is one line's moment.
 func (e *engine) turn(at int, l line) error {
 	switch l.Dir {
-	case "in":
+	case dirIn:
 		e.dialect.feed(at, l.Msg)
-	case "out":
+	case dirOut:
 		if err := e.obey(at, e.dialect.read(at, l.Msg)); err != nil {
 			return err
 		}

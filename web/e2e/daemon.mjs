@@ -55,6 +55,12 @@ export class Daemon {
     return JSON.parse(stdout).url;
   }
 
+  /** A new token takes the place of the old one, while the daemon runs. */
+  async rotate() {
+    await run(binary, ["token", "--rotate", "--home", this.home], { env: clean(process.env) });
+    delete this.token;
+  }
+
   /** A call with the token, as another client makes it. */
   async call(method, path, body, client = "cli") {
     this.token ??= readFileSync(join(this.home, "token"), "utf8").trim();

@@ -94,19 +94,19 @@ function NeedsYou() {
   );
 }
 
-/** The next question after the one in focus; of this session first. */
+/** The next question after the one in focus; of this session first, at last those of sessions that are not loaded. */
 export function nextQuestion(model: ReturnType<typeof useModel>): void {
   const e = model.entities;
   const here = route.peek().session;
-  const all = pendingPrompts(e);
+  const all = pendingPrompts(e).filter((i) => e.sessions.has(i.agentSessionId));
   all.sort((a, b) => Number(e.rootOf(b.agentSessionId) === here) - Number(e.rootOf(a.agentSessionId) === here));
   const focused = document.activeElement?.closest(".question")?.id;
   const at = all.findIndex((i) => focused === `q-${i.turnId}-${i.requestId}`);
-  const next = all[(at + 1) % all.length];
-  if (next) return model.goTo(next);
   // A question in a tree that is not loaded: opening its session loads it.
   const session = [...e.sessions.values()].find((s) => s.kind === "root" && s.pendingInteractionCount > 0 && !e.whole.has(s.id));
-  if (session) navigate({ workspace: session.workspaceId, session: session.id });
+  if (session && at === all.length - 1) return model.goToFirst(session);
+  const next = all[(at + 1) % all.length];
+  if (next) model.goTo(next);
 }
 
 const words: Record<Link, string> = {
