@@ -52,7 +52,8 @@ func setup(t *testing.T, script Script, o options) realtest.Setup {
 	}
 	return realtest.Setup{
 		Provider: "claude", Adapter: claude.New(a), Model: model, Place: Home(t, o.home), Mode: o.mode,
-		Thread: func(s agent.Session) string { return s.Handles.TaskID },
+		ModelName: "claude-sonnet-4-5", // what tools there are depends on it
+		Thread:    func(s agent.Session) string { return s.Handles.TaskID },
 	}
 }
 
