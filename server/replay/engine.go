@@ -147,7 +147,7 @@ func (e *engine) note(msg json.RawMessage) {
 // unwritten reports whether a line was meant for a process that had ended already, which
 // the recorder found only when it wrote: its note follows.
 func unwritten(lines []line, at int) bool {
-	if lines[at].Dir != "out" || at+1 == len(lines) || lines[at+1].Dir != "note" {
+	if lines[at].Dir != dirOut || at+1 == len(lines) || lines[at+1].Dir != "note" {
 		return false
 	}
 	var n remark

@@ -186,7 +186,7 @@ func TestReplayOfNonsense(t *testing.T) {
 // A recorder that is killed leaves half a line: what it had recorded whole is replayed, and
 // the end says so. Wherever the cut is, the rest counts as if it had never been begun.
 func TestRecordingCutInItsLastLine(t *testing.T) {
-	whole, err := os.ReadFile(filepath.Join(recorded, "a-plain.jsonl"))
+	whole, err := os.ReadFile(filepath.Join(codexSuite.dir(), "a-plain.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
