@@ -87,8 +87,9 @@ function NeedsYou() {
   const model = useModel();
   const n = model.pendingCount();
   if (n === 0) return null;
+  // Pressing it must not take the focus from the question at which the person is: which one is next follows from that.
   return (
-    <button type="button" class="pill" onClick={() => nextQuestion(model)} title="Go to the question (a)">
+    <button type="button" class="pill" onMouseDown={(e) => e.preventDefault()} onClick={() => nextQuestion(model)} title="Go to the question (a)">
       {n} {n === 1 ? "needs" : "need"} you
     </button>
   );
