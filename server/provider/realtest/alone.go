@@ -12,7 +12,7 @@ import (
 )
 
 // bound is how long one scenario may take on a slow machine.
-const bound = 90 * time.Second
+const bound = 3 * time.Minute
 
 // Alone is an adapter with one session at its real program, and a sink that records.
 type Alone struct {
