@@ -30,7 +30,7 @@ WEB_SOURCES := $(shell find web clientgen/ts -type f -not -path 'web/node_module
 	-not -path 'web/e2e/*' -not -path 'web/test-results/*' 2>/dev/null)
 GENERATED := db/dbgen openapi clientgen/goclient/client.gen.go clientgen/ts/schema.gen.ts
 
-.PHONY: help build binary web run test unit acp-sdk race lint fmt generate verify bench e2e ci providers test-providers clean
+.PHONY: help build binary web run test unit acp-sdk race lint fmt generate verify bench e2e ci providers test-providers e2e-providers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  \033[1m%-15s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,12 @@ $(PROVIDERS_STAMP): Makefile
 
 test-providers: providers ## adapters against the real provider programs and scripted models
 	TURNKEEPER_CODEX_BIN="$(CURDIR)/.cache/providers/node_modules/.bin/codex" $(GO) test -count=1 -timeout 20m -tags providers ./server/provider/...
+	$(MAKE) e2e-providers
+
+e2e-providers: providers build ## the web view in Chromium with every real provider program
+	$(GO) build -o bin/modelserver ./server/provider/modeltest/modelserver
+	@browser="$$(scripts/browser.sh)"; echo "browser: $$browser"; \
+	cd web && TURNKEEPER_CHROMIUM="$$browser" TURNKEEPER_BIN="$(CURDIR)/$(BIN)" $(NPM) run e2e:providers
 
 ci: ## everything: what .ci/run calls, with lint and benchmarks
 	$(MAKE) test

@@ -1,5 +1,9 @@
--- The insert is not here: it repeats its VALUES group, which this generator cannot
--- express. See db/bulk.go.
+-- The insert of single events is not here: it repeats its VALUES group, which this generator
+-- cannot express. See db/bulk.go.
+
+-- name: InsertEventPage :exec
+INSERT INTO events (pk, at, kind, session_id, turn_id, root_id, data, span)
+VALUES (@pk, @at, @kind, @root_id, '', @root_id, @data, @span);
 
 -- name: EventsBetween :many
 SELECT * FROM events WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS INTEGER) ORDER BY pk LIMIT @page;
@@ -8,7 +12,7 @@ SELECT * FROM events WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS 
 SELECT pk FROM events WHERE pk < CAST(@below AS INTEGER) ORDER BY pk DESC LIMIT 1;
 
 -- name: OldestEvent :one
-SELECT pk FROM events WHERE pk > CAST(@after AS INTEGER) ORDER BY pk LIMIT 1;
+SELECT CAST(pk - span + 1 AS INTEGER) AS pk FROM events WHERE pk > CAST(@after AS INTEGER) ORDER BY pk LIMIT 1;
 
 -- name: TrimEvents :execrows
 DELETE FROM events WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS INTEGER);
@@ -24,3 +28,11 @@ WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS INTEGER) AND root_id 
 UPDATE events SET kind = 'session.deleted', turn_id = '', data = substr(data, 1, 0)
 WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS INTEGER) AND root_id = @root_id AND kind <> 'session.deleted'
     AND session_id IN (SELECT value FROM json_each(CAST(@gone AS TEXT)));
+
+-- name: EventPagesOfTree :many
+SELECT * FROM events
+WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS INTEGER) AND root_id = @root_id AND span > 1 AND kind <> 'session.deleted'
+ORDER BY pk;
+
+-- name: WriteEventPage :exec
+UPDATE events SET data = @data WHERE pk = @pk;

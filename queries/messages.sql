@@ -44,6 +44,12 @@ DELETE FROM message_chunks WHERE pk IN (
 SELECT * FROM messages
 WHERE turn IN (SELECT value FROM json_each(CAST(@turns AS TEXT))) AND status IN ('pending', 'streaming') ORDER BY seq;
 
+-- name: OpenMessagesBelow :many
+-- OpenMessagesOf of the children of a root turn: few messages are open anywhere, and where
+-- thousands of turns end, looking for each of them is dearer.
+SELECT m.* FROM messages m INDEXED BY messages_open CROSS JOIN turns t ON t.pk = m.turn
+WHERE m.status IN ('pending', 'streaming') AND t.root_turn = CAST(@root_turn AS INTEGER) AND t.is_root = 0 ORDER BY m.seq;
+
 -- name: EndOpenMessages :exec
 -- What streamed becomes the body, and nothing can be added any more.
 UPDATE messages SET

@@ -19,6 +19,19 @@ UPDATE operations SET status = @status, attempts = @attempts, due = @due, worker
 WHERE pk = @pk
 RETURNING *;
 
+-- name: OperationsOfTree :many
+-- Newest first. With a session only those about it, or with a turn of it among their targets.
+SELECT * FROM operations
+WHERE root = @root AND pk < @before
+    AND (CAST(@kind AS TEXT) = '' OR kind = CAST(@kind AS TEXT))
+    AND (CAST(@session_id AS TEXT) = '' OR session_id = CAST(@session_id AS TEXT)
+        OR EXISTS (SELECT 1 FROM operation_targets t WHERE t.operation = operations.pk AND t.session_id = CAST(@session_id AS TEXT)))
+ORDER BY pk DESC LIMIT @page;
+
+-- name: TargetsOfOperations :many
+SELECT * FROM operation_targets
+WHERE operation IN (SELECT value FROM json_each(CAST(@operations AS TEXT))) ORDER BY operation, turn;
+
 -- name: DueOperations :many
 SELECT * FROM operations WHERE status IN ('pending', 'running') AND due <= @now ORDER BY due, pk LIMIT @page;
 
@@ -39,6 +52,12 @@ INSERT INTO operation_targets (operation, turn, session_id, turn_id, state)
 SELECT CAST(@operation AS INTEGER), t.pk, t.session_id, t.id, 'requested'
 FROM json_each(CAST(@keys AS TEXT)) j CROSS JOIN turns t ON t.pk = j.value WHERE true
 ON CONFLICT (operation, turn) DO UPDATE SET state = 'requested', evidence = '';
+
+-- name: InsertTargetsBelow :exec
+-- InsertTargets of everything that lives below a root turn, for a cancel that has none yet.
+INSERT INTO operation_targets (operation, turn, session_id, turn_id, state)
+SELECT CAST(@operation AS INTEGER), t.pk, t.session_id, t.id, 'requested'
+FROM turns t WHERE t.root_turn = CAST(@root_turn AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0;
 
 -- name: Targets :many
 SELECT * FROM operation_targets WHERE operation = @operation ORDER BY turn;

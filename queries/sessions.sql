@@ -103,5 +103,8 @@ ON CONFLICT (session) DO UPDATE SET message = excluded.message WHERE session_sea
 -- name: DeleteSearch :exec
 DELETE FROM session_search WHERE session IN (SELECT value FROM json_each(CAST(@sessions AS TEXT)));
 
+-- name: CountRootSessions :one
+SELECT count(*) FROM sessions WHERE kind = 'root' AND deleted_at = 0;
+
 -- name: CountSessions :one
 SELECT count(*) FROM sessions WHERE deleted_at = 0;

@@ -112,6 +112,17 @@ ORDER BY t.session;
 UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
 WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT))) AND settled_at = 0 AND is_root = 0;
 
+-- name: CloseLiveBelow :execrows
+-- CloseTurns of everything that lives below a root turn: rows are changed as they are found.
+UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
+WHERE root_turn = CAST(@root_turn AS INTEGER) AND settled_at = 0 AND is_root = 0;
+
+-- name: SettleLiveBelow :execrows
+-- SettleChildTurns of everything that lives below a root turn.
+UPDATE turns SET phase = 'settled', outcome = @outcome, error_code = @error_code, error_text = @error_text,
+    prompts = 0, settled_at = @settled_at
+WHERE root_turn = CAST(@root_turn AS INTEGER) AND settled_at = 0 AND is_root = 0;
+
 -- name: SettleChildTurns :execrows
 UPDATE turns SET phase = 'settled', outcome = @outcome, error_code = @error_code, error_text = @error_text,
     prompts = 0, settled_at = @settled_at

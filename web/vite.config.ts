@@ -32,5 +32,6 @@ export default defineConfig({
     environment: "node",
     include: ["test/**/*.test.{ts,tsx}"],
     restoreMocks: true,
+    testTimeout: 30_000, // a busy machine is no failure
   },
 });

@@ -1158,6 +1158,30 @@ func (e ListInteractionsParamsStatus) Valid() bool {
 	}
 }
 
+// Defines values for ListOperationsParamsKind.
+const (
+	ListOperationsParamsKindAnswer ListOperationsParamsKind = "answer"
+	ListOperationsParamsKindCancel ListOperationsParamsKind = "cancel"
+	ListOperationsParamsKindDelete ListOperationsParamsKind = "delete"
+	ListOperationsParamsKindGuide  ListOperationsParamsKind = "guide"
+)
+
+// Valid indicates whether the value is a known member of the ListOperationsParamsKind enum.
+func (e ListOperationsParamsKind) Valid() bool {
+	switch e {
+	case ListOperationsParamsKindAnswer:
+		return true
+	case ListOperationsParamsKindCancel:
+		return true
+	case ListOperationsParamsKindDelete:
+		return true
+	case ListOperationsParamsKindGuide:
+		return true
+	default:
+		return false
+	}
+}
+
 // AgentSession defines model for AgentSession.
 type AgentSession struct {
 	// ActiveChildCount Of a root: live agents below it at any depth. Of a child always 0; count from the flat tree
@@ -1836,6 +1860,13 @@ type OperationAnswer struct {
 	Operation Operation `json:"operation"`
 }
 
+// OperationPage defines model for OperationPage.
+type OperationPage struct {
+	Items      []Operation `json:"items"`
+	NextCursor *string     `json:"nextCursor,omitempty"`
+	Seq        int64       `json:"seq"`
+}
+
 // OperationTarget defines model for OperationTarget.
 type OperationTarget struct {
 	AgentSessionID string `json:"agentSessionId"`
@@ -1913,7 +1944,7 @@ type Provider struct {
 	Path            *string  `json:"path,omitempty"`
 	PermissionModes []string `json:"permissionModes"`
 
-	// Reason Why it cannot be used, and what helps
+	// Reason Why it cannot be used, or that it was found and lacks an account; and what helps
 	Reason *string `json:"reason,omitempty"`
 
 	// Scenarios Built-in scenarios of the demo provider
@@ -2014,7 +2045,7 @@ type StreamHello struct {
 	// Epoch Epoch that after belongs to
 	Epoch *string `json:"epoch,omitempty"`
 
-	// Sessions Only these sessions; a root includes every session below it; absent: the whole workspace
+	// Sessions Only these sessions; a root includes every session below it; an empty list: none; absent: the whole workspace
 	Sessions *[]string       `json:"sessions,omitempty"`
 	Type     StreamHelloType `json:"type"`
 
@@ -2199,6 +2230,19 @@ type SendMessageParams struct {
 	// IdempotencyKey Taken and not looked at: the same request gives the same result here with any key, or without one
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
+
+// ListOperationsParams defines parameters for ListOperations.
+type ListOperationsParams struct {
+	// Kind Default: all
+	Kind *ListOperationsParamsKind `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *int64  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListOperationsParamsKind defines parameters for ListOperations.
+type ListOperationsParamsKind string
 
 // ListTurnsParams defines parameters for ListTurns.
 type ListTurnsParams struct {
@@ -3040,6 +3084,13 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/messages/{messageID} (the `GetMessage` operationId).
 	GetMessage(ctx context.Context, workspaceID string, agentSessionID string, messageID string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListOperations List what was asked for about a session, newest first; of a root session, about every session below it too
+	//
+	// Stops with the evidence of each target, answers and guided messages with their delivery. Of a child session: what is about it, and every stop that had a turn of it among its targets. True at seq.
+	//
+	// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/operations (the `ListOperations` operationId).
+	ListOperations(ctx context.Context, workspaceID string, agentSessionID string, params *ListOperationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListProcesses List commands that outlived the turn which started them; of a root session, those of every session below it too
 	//
 	// They are never children and hold no turn open.
@@ -3498,6 +3549,23 @@ func (c *Client) SendMessage(ctx context.Context, workspaceID string, agentSessi
 // Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/messages/{messageID} (the `GetMessage` operationId).
 func (c *Client) GetMessage(ctx context.Context, workspaceID string, agentSessionID string, messageID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetMessageRequest(c.Server, workspaceID, agentSessionID, messageID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListOperations List what was asked for about a session, newest first; of a root session, about every session below it too
+//
+// Stops with the evidence of each target, answers and guided messages with their delivery. Of a child session: what is about it, and every stop that had a turn of it among its targets. True at seq.
+//
+// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/operations (the `ListOperations` operationId).
+func (c *Client) ListOperations(ctx context.Context, workspaceID string, agentSessionID string, params *ListOperationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListOperationsRequest(c.Server, workspaceID, agentSessionID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4612,6 +4680,98 @@ func NewGetMessageRequest(server string, workspaceID string, agentSessionID stri
 	return req, nil
 }
 
+// NewListOperationsRequest constructs an http.Request for the ListOperations method
+func NewListOperationsRequest(server string, workspaceID string, agentSessionID string, params *ListOperationsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "workspaceID", workspaceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "agentSessionID", agentSessionID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workspaces/%s/agent-sessions/%s/operations", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Kind != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "kind", *params.Kind, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListProcessesRequest constructs an http.Request for the ListProcesses method
 func NewListProcessesRequest(server string, workspaceID string, agentSessionID string) (*http.Request, error) {
 	var err error
@@ -5424,6 +5584,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/messages/{messageID} (the `GetMessage` operationId).
 	GetMessageWithResponse(ctx context.Context, workspaceID string, agentSessionID string, messageID string, reqEditors ...RequestEditorFn) (*GetMessageResponse, error)
+
+	// ListOperationsWithResponse List what was asked for about a session, newest first; of a root session, about every session below it too
+	//
+	// Stops with the evidence of each target, answers and guided messages with their delivery. Of a child session: what is about it, and every stop that had a turn of it among its targets. True at seq.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/operations (the `ListOperations` operationId).
+	ListOperationsWithResponse(ctx context.Context, workspaceID string, agentSessionID string, params *ListOperationsParams, reqEditors ...RequestEditorFn) (*ListOperationsResponse, error)
 
 	// ListProcessesWithResponse List commands that outlived the turn which started them; of a root session, those of every session below it too
 	//
@@ -6384,6 +6553,54 @@ func (r GetMessageResponse) ContentType() string {
 	return ""
 }
 
+type ListOperationsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OperationPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListOperationsResponse) GetJSON200() *OperationPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListOperationsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListOperationsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListOperationsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListOperationsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListOperationsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListProcessesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -7240,6 +7457,21 @@ func (c *ClientWithResponses) GetMessageWithResponse(ctx context.Context, worksp
 	return ParseGetMessageResponse(rsp)
 }
 
+// ListOperationsWithResponse List what was asked for about a session, newest first; of a root session, about every session below it too
+//
+// Stops with the evidence of each target, answers and guided messages with their delivery. Of a child session: what is about it, and every stop that had a turn of it among its targets. True at seq.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/operations (the `ListOperations` operationId).
+func (c *ClientWithResponses) ListOperationsWithResponse(ctx context.Context, workspaceID string, agentSessionID string, params *ListOperationsParams, reqEditors ...RequestEditorFn) (*ListOperationsResponse, error) {
+	rsp, err := c.ListOperations(ctx, workspaceID, agentSessionID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListOperationsResponse(rsp)
+}
+
 // ListProcessesWithResponse List commands that outlived the turn which started them; of a root session, those of every session below it too
 //
 // They are never children and hold no turn open.
@@ -8004,6 +8236,39 @@ func ParseGetMessageResponse(rsp *http.Response) (*GetMessageResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Message
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListOperationsResponse parses an HTTP response from a ListOperationsWithResponse call
+func ParseListOperationsResponse(rsp *http.Response) (*ListOperationsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListOperationsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OperationPage
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -225,6 +225,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/operations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what was asked for about a session, newest first; of a root session, about every session below it too
+         * @description Stops with the evidence of each target, answers and guided messages with their delivery. Of a child session: what is about it, and every stop that had a turn of it among its targets. True at seq.
+         */
+        get: operations["listOperations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/workspaces/{workspaceID}/agent-sessions/{agentSessionID}/processes": {
         parameters: {
             query?: never;
@@ -1024,6 +1044,12 @@ export interface components {
         OperationAnswer: {
             operation: components["schemas"]["Operation"];
         };
+        OperationPage: {
+            items: components["schemas"]["Operation"][];
+            nextCursor?: string;
+            /** Format: int64 */
+            seq: number;
+        };
         OperationTarget: {
             agentSessionId: string;
             /** @description What was heard last, in words */
@@ -1081,7 +1107,7 @@ export interface components {
             notes: string[];
             path?: string;
             permissionModes: string[];
-            /** @description Why it cannot be used, and what helps */
+            /** @description Why it cannot be used, or that it was found and lacks an account; and what helps */
             reason?: string;
             /** @description Built-in scenarios of the demo provider */
             scenarios: components["schemas"]["ProviderScenario"][];
@@ -1155,7 +1181,7 @@ export interface components {
             after?: number;
             /** @description Epoch that after belongs to */
             epoch?: string;
-            /** @description Only these sessions; a root includes every session below it; absent: the whole workspace */
+            /** @description Only these sessions; a root includes every session below it; an empty list: none; absent: the whole workspace */
             sessions?: string[];
             /** @enum {string} */
             type: "hello";
@@ -1868,6 +1894,44 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Message"];
+                };
+            };
+            /** @description Any refusal or failure; code says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listOperations: {
+        parameters: {
+            query?: {
+                /** @description Default: all */
+                kind?: "cancel" | "answer" | "guide" | "delete";
+                /** @description nextCursor of the page before */
+                cursor?: string;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                workspaceID: string;
+                agentSessionID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationPage"];
                 };
             };
             /** @description Any refusal or failure; code says which */

@@ -33,6 +33,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.chunksOfStmt, err = db.PrepareContext(ctx, chunksOf); err != nil {
 		return nil, fmt.Errorf("error preparing query ChunksOf: %w", err)
 	}
+	if q.closeLiveBelowStmt, err = db.PrepareContext(ctx, closeLiveBelow); err != nil {
+		return nil, fmt.Errorf("error preparing query CloseLiveBelow: %w", err)
+	}
 	if q.closeTurnsStmt, err = db.PrepareContext(ctx, closeTurns); err != nil {
 		return nil, fmt.Errorf("error preparing query CloseTurns: %w", err)
 	}
@@ -65,6 +68,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.countOpenOperationsStmt, err = db.PrepareContext(ctx, countOpenOperations); err != nil {
 		return nil, fmt.Errorf("error preparing query CountOpenOperations: %w", err)
+	}
+	if q.countRootSessionsStmt, err = db.PrepareContext(ctx, countRootSessions); err != nil {
+		return nil, fmt.Errorf("error preparing query CountRootSessions: %w", err)
 	}
 	if q.countSessionStmt, err = db.PrepareContext(ctx, countSession); err != nil {
 		return nil, fmt.Errorf("error preparing query CountSession: %w", err)
@@ -120,6 +126,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.eraseEventsOfTreeStmt, err = db.PrepareContext(ctx, eraseEventsOfTree); err != nil {
 		return nil, fmt.Errorf("error preparing query EraseEventsOfTree: %w", err)
 	}
+	if q.eventPagesOfTreeStmt, err = db.PrepareContext(ctx, eventPagesOfTree); err != nil {
+		return nil, fmt.Errorf("error preparing query EventPagesOfTree: %w", err)
+	}
 	if q.eventsBetweenStmt, err = db.PrepareContext(ctx, eventsBetween); err != nil {
 		return nil, fmt.Errorf("error preparing query EventsBetween: %w", err)
 	}
@@ -153,6 +162,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.insertClosureStmt, err = db.PrepareContext(ctx, insertClosure); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertClosure: %w", err)
 	}
+	if q.insertEventPageStmt, err = db.PrepareContext(ctx, insertEventPage); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertEventPage: %w", err)
+	}
 	if q.insertIdempotencyKeyStmt, err = db.PrepareContext(ctx, insertIdempotencyKey); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertIdempotencyKey: %w", err)
 	}
@@ -176,6 +188,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.insertTargetsStmt, err = db.PrepareContext(ctx, insertTargets); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertTargets: %w", err)
+	}
+	if q.insertTargetsBelowStmt, err = db.PrepareContext(ctx, insertTargetsBelow); err != nil {
+		return nil, fmt.Errorf("error preparing query InsertTargetsBelow: %w", err)
 	}
 	if q.insertTurnStmt, err = db.PrepareContext(ctx, insertTurn); err != nil {
 		return nil, fmt.Errorf("error preparing query InsertTurn: %w", err)
@@ -267,11 +282,17 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.openInteractionsOfStmt, err = db.PrepareContext(ctx, openInteractionsOf); err != nil {
 		return nil, fmt.Errorf("error preparing query OpenInteractionsOf: %w", err)
 	}
+	if q.openMessagesBelowStmt, err = db.PrepareContext(ctx, openMessagesBelow); err != nil {
+		return nil, fmt.Errorf("error preparing query OpenMessagesBelow: %w", err)
+	}
 	if q.openMessagesOfStmt, err = db.PrepareContext(ctx, openMessagesOf); err != nil {
 		return nil, fmt.Errorf("error preparing query OpenMessagesOf: %w", err)
 	}
 	if q.operationByIDStmt, err = db.PrepareContext(ctx, operationByID); err != nil {
 		return nil, fmt.Errorf("error preparing query OperationByID: %w", err)
+	}
+	if q.operationsOfTreeStmt, err = db.PrepareContext(ctx, operationsOfTree); err != nil {
+		return nil, fmt.Errorf("error preparing query OperationsOfTree: %w", err)
 	}
 	if q.processStmt, err = db.PrepareContext(ctx, process); err != nil {
 		return nil, fmt.Errorf("error preparing query Process: %w", err)
@@ -342,6 +363,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.settleChildTurnsStmt, err = db.PrepareContext(ctx, settleChildTurns); err != nil {
 		return nil, fmt.Errorf("error preparing query SettleChildTurns: %w", err)
 	}
+	if q.settleLiveBelowStmt, err = db.PrepareContext(ctx, settleLiveBelow); err != nil {
+		return nil, fmt.Errorf("error preparing query SettleLiveBelow: %w", err)
+	}
 	if q.settleRootTurnStmt, err = db.PrepareContext(ctx, settleRootTurn); err != nil {
 		return nil, fmt.Errorf("error preparing query SettleRootTurn: %w", err)
 	}
@@ -350,6 +374,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.targetsStmt, err = db.PrepareContext(ctx, targets); err != nil {
 		return nil, fmt.Errorf("error preparing query Targets: %w", err)
+	}
+	if q.targetsOfOperationsStmt, err = db.PrepareContext(ctx, targetsOfOperations); err != nil {
+		return nil, fmt.Errorf("error preparing query TargetsOfOperations: %w", err)
 	}
 	if q.tombstoneSessionsStmt, err = db.PrepareContext(ctx, tombstoneSessions); err != nil {
 		return nil, fmt.Errorf("error preparing query TombstoneSessions: %w", err)
@@ -402,6 +429,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.writeAllTargetsStmt, err = db.PrepareContext(ctx, writeAllTargets); err != nil {
 		return nil, fmt.Errorf("error preparing query WriteAllTargets: %w", err)
 	}
+	if q.writeEventPageStmt, err = db.PrepareContext(ctx, writeEventPage); err != nil {
+		return nil, fmt.Errorf("error preparing query WriteEventPage: %w", err)
+	}
 	if q.writeInteractionStmt, err = db.PrepareContext(ctx, writeInteraction); err != nil {
 		return nil, fmt.Errorf("error preparing query WriteInteraction: %w", err)
 	}
@@ -435,6 +465,11 @@ func (q *Queries) Close() error {
 	if q.chunksOfStmt != nil {
 		if cerr := q.chunksOfStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing chunksOfStmt: %w", cerr)
+		}
+	}
+	if q.closeLiveBelowStmt != nil {
+		if cerr := q.closeLiveBelowStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing closeLiveBelowStmt: %w", cerr)
 		}
 	}
 	if q.closeTurnsStmt != nil {
@@ -490,6 +525,11 @@ func (q *Queries) Close() error {
 	if q.countOpenOperationsStmt != nil {
 		if cerr := q.countOpenOperationsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing countOpenOperationsStmt: %w", cerr)
+		}
+	}
+	if q.countRootSessionsStmt != nil {
+		if cerr := q.countRootSessionsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countRootSessionsStmt: %w", cerr)
 		}
 	}
 	if q.countSessionStmt != nil {
@@ -582,6 +622,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing eraseEventsOfTreeStmt: %w", cerr)
 		}
 	}
+	if q.eventPagesOfTreeStmt != nil {
+		if cerr := q.eventPagesOfTreeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing eventPagesOfTreeStmt: %w", cerr)
+		}
+	}
 	if q.eventsBetweenStmt != nil {
 		if cerr := q.eventsBetweenStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing eventsBetweenStmt: %w", cerr)
@@ -637,6 +682,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing insertClosureStmt: %w", cerr)
 		}
 	}
+	if q.insertEventPageStmt != nil {
+		if cerr := q.insertEventPageStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertEventPageStmt: %w", cerr)
+		}
+	}
 	if q.insertIdempotencyKeyStmt != nil {
 		if cerr := q.insertIdempotencyKeyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertIdempotencyKeyStmt: %w", cerr)
@@ -675,6 +725,11 @@ func (q *Queries) Close() error {
 	if q.insertTargetsStmt != nil {
 		if cerr := q.insertTargetsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing insertTargetsStmt: %w", cerr)
+		}
+	}
+	if q.insertTargetsBelowStmt != nil {
+		if cerr := q.insertTargetsBelowStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing insertTargetsBelowStmt: %w", cerr)
 		}
 	}
 	if q.insertTurnStmt != nil {
@@ -827,6 +882,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing openInteractionsOfStmt: %w", cerr)
 		}
 	}
+	if q.openMessagesBelowStmt != nil {
+		if cerr := q.openMessagesBelowStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing openMessagesBelowStmt: %w", cerr)
+		}
+	}
 	if q.openMessagesOfStmt != nil {
 		if cerr := q.openMessagesOfStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing openMessagesOfStmt: %w", cerr)
@@ -835,6 +895,11 @@ func (q *Queries) Close() error {
 	if q.operationByIDStmt != nil {
 		if cerr := q.operationByIDStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing operationByIDStmt: %w", cerr)
+		}
+	}
+	if q.operationsOfTreeStmt != nil {
+		if cerr := q.operationsOfTreeStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing operationsOfTreeStmt: %w", cerr)
 		}
 	}
 	if q.processStmt != nil {
@@ -952,6 +1017,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing settleChildTurnsStmt: %w", cerr)
 		}
 	}
+	if q.settleLiveBelowStmt != nil {
+		if cerr := q.settleLiveBelowStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing settleLiveBelowStmt: %w", cerr)
+		}
+	}
 	if q.settleRootTurnStmt != nil {
 		if cerr := q.settleRootTurnStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing settleRootTurnStmt: %w", cerr)
@@ -965,6 +1035,11 @@ func (q *Queries) Close() error {
 	if q.targetsStmt != nil {
 		if cerr := q.targetsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing targetsStmt: %w", cerr)
+		}
+	}
+	if q.targetsOfOperationsStmt != nil {
+		if cerr := q.targetsOfOperationsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing targetsOfOperationsStmt: %w", cerr)
 		}
 	}
 	if q.tombstoneSessionsStmt != nil {
@@ -1052,6 +1127,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing writeAllTargetsStmt: %w", cerr)
 		}
 	}
+	if q.writeEventPageStmt != nil {
+		if cerr := q.writeEventPageStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing writeEventPageStmt: %w", cerr)
+		}
+	}
 	if q.writeInteractionStmt != nil {
 		if cerr := q.writeInteractionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing writeInteractionStmt: %w", cerr)
@@ -1119,6 +1199,7 @@ type Queries struct {
 	ancestorsBelowRootStmt     *sql.Stmt
 	chunksStmt                 *sql.Stmt
 	chunksOfStmt               *sql.Stmt
+	closeLiveBelowStmt         *sql.Stmt
 	closeTurnsStmt             *sql.Stmt
 	closedAboveStmt            *sql.Stmt
 	countAndTouchSessionStmt   *sql.Stmt
@@ -1130,6 +1211,7 @@ type Queries struct {
 	countOpenInteractionsStmt  *sql.Stmt
 	countOpenOfSessionsStmt    *sql.Stmt
 	countOpenOperationsStmt    *sql.Stmt
+	countRootSessionsStmt      *sql.Stmt
 	countSessionStmt           *sql.Stmt
 	countSessionsStmt          *sql.Stmt
 	deleteChunksStmt           *sql.Stmt
@@ -1148,6 +1230,7 @@ type Queries struct {
 	epochStmt                  *sql.Stmt
 	eraseEventsOfSessionsStmt  *sql.Stmt
 	eraseEventsOfTreeStmt      *sql.Stmt
+	eventPagesOfTreeStmt       *sql.Stmt
 	eventsBetweenStmt          *sql.Stmt
 	failOperationsOfStmt       *sql.Stmt
 	gateRowStmt                *sql.Stmt
@@ -1159,6 +1242,7 @@ type Queries struct {
 	insertAliasesStmt          *sql.Stmt
 	insertChunkStmt            *sql.Stmt
 	insertClosureStmt          *sql.Stmt
+	insertEventPageStmt        *sql.Stmt
 	insertIdempotencyKeyStmt   *sql.Stmt
 	insertInteractionStmt      *sql.Stmt
 	insertMessageStmt          *sql.Stmt
@@ -1167,6 +1251,7 @@ type Queries struct {
 	insertProviderTurnStmt     *sql.Stmt
 	insertSessionStmt          *sql.Stmt
 	insertTargetsStmt          *sql.Stmt
+	insertTargetsBelowStmt     *sql.Stmt
 	insertTurnStmt             *sql.Stmt
 	insertWorkspaceStmt        *sql.Stmt
 	interactionStmt            *sql.Stmt
@@ -1197,8 +1282,10 @@ type Queries struct {
 	oldestEventStmt            *sql.Stmt
 	openChildrenStmt           *sql.Stmt
 	openInteractionsOfStmt     *sql.Stmt
+	openMessagesBelowStmt      *sql.Stmt
 	openMessagesOfStmt         *sql.Stmt
 	operationByIDStmt          *sql.Stmt
+	operationsOfTreeStmt       *sql.Stmt
 	processStmt                *sql.Stmt
 	processesOfSessionStmt     *sql.Stmt
 	processesOfTreeStmt        *sql.Stmt
@@ -1222,9 +1309,11 @@ type Queries struct {
 	setTurnUsageStmt           *sql.Stmt
 	settleChildTurnStmt        *sql.Stmt
 	settleChildTurnsStmt       *sql.Stmt
+	settleLiveBelowStmt        *sql.Stmt
 	settleRootTurnStmt         *sql.Stmt
 	supersedeInteractionsStmt  *sql.Stmt
 	targetsStmt                *sql.Stmt
+	targetsOfOperationsStmt    *sql.Stmt
 	tombstoneSessionsStmt      *sql.Stmt
 	tombstoneWorkspaceStmt     *sql.Stmt
 	treeBelowChildStmt         *sql.Stmt
@@ -1242,6 +1331,7 @@ type Queries struct {
 	workspaceKeysStmt          *sql.Stmt
 	workspacesStmt             *sql.Stmt
 	writeAllTargetsStmt        *sql.Stmt
+	writeEventPageStmt         *sql.Stmt
 	writeInteractionStmt       *sql.Stmt
 	writeLateProviderStmt      *sql.Stmt
 	writeOperationStmt         *sql.Stmt
@@ -1256,6 +1346,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		ancestorsBelowRootStmt:     q.ancestorsBelowRootStmt,
 		chunksStmt:                 q.chunksStmt,
 		chunksOfStmt:               q.chunksOfStmt,
+		closeLiveBelowStmt:         q.closeLiveBelowStmt,
 		closeTurnsStmt:             q.closeTurnsStmt,
 		closedAboveStmt:            q.closedAboveStmt,
 		countAndTouchSessionStmt:   q.countAndTouchSessionStmt,
@@ -1267,6 +1358,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		countOpenInteractionsStmt:  q.countOpenInteractionsStmt,
 		countOpenOfSessionsStmt:    q.countOpenOfSessionsStmt,
 		countOpenOperationsStmt:    q.countOpenOperationsStmt,
+		countRootSessionsStmt:      q.countRootSessionsStmt,
 		countSessionStmt:           q.countSessionStmt,
 		countSessionsStmt:          q.countSessionsStmt,
 		deleteChunksStmt:           q.deleteChunksStmt,
@@ -1285,6 +1377,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		epochStmt:                  q.epochStmt,
 		eraseEventsOfSessionsStmt:  q.eraseEventsOfSessionsStmt,
 		eraseEventsOfTreeStmt:      q.eraseEventsOfTreeStmt,
+		eventPagesOfTreeStmt:       q.eventPagesOfTreeStmt,
 		eventsBetweenStmt:          q.eventsBetweenStmt,
 		failOperationsOfStmt:       q.failOperationsOfStmt,
 		gateRowStmt:                q.gateRowStmt,
@@ -1296,6 +1389,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertAliasesStmt:          q.insertAliasesStmt,
 		insertChunkStmt:            q.insertChunkStmt,
 		insertClosureStmt:          q.insertClosureStmt,
+		insertEventPageStmt:        q.insertEventPageStmt,
 		insertIdempotencyKeyStmt:   q.insertIdempotencyKeyStmt,
 		insertInteractionStmt:      q.insertInteractionStmt,
 		insertMessageStmt:          q.insertMessageStmt,
@@ -1304,6 +1398,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		insertProviderTurnStmt:     q.insertProviderTurnStmt,
 		insertSessionStmt:          q.insertSessionStmt,
 		insertTargetsStmt:          q.insertTargetsStmt,
+		insertTargetsBelowStmt:     q.insertTargetsBelowStmt,
 		insertTurnStmt:             q.insertTurnStmt,
 		insertWorkspaceStmt:        q.insertWorkspaceStmt,
 		interactionStmt:            q.interactionStmt,
@@ -1334,8 +1429,10 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		oldestEventStmt:            q.oldestEventStmt,
 		openChildrenStmt:           q.openChildrenStmt,
 		openInteractionsOfStmt:     q.openInteractionsOfStmt,
+		openMessagesBelowStmt:      q.openMessagesBelowStmt,
 		openMessagesOfStmt:         q.openMessagesOfStmt,
 		operationByIDStmt:          q.operationByIDStmt,
+		operationsOfTreeStmt:       q.operationsOfTreeStmt,
 		processStmt:                q.processStmt,
 		processesOfSessionStmt:     q.processesOfSessionStmt,
 		processesOfTreeStmt:        q.processesOfTreeStmt,
@@ -1359,9 +1456,11 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		setTurnUsageStmt:           q.setTurnUsageStmt,
 		settleChildTurnStmt:        q.settleChildTurnStmt,
 		settleChildTurnsStmt:       q.settleChildTurnsStmt,
+		settleLiveBelowStmt:        q.settleLiveBelowStmt,
 		settleRootTurnStmt:         q.settleRootTurnStmt,
 		supersedeInteractionsStmt:  q.supersedeInteractionsStmt,
 		targetsStmt:                q.targetsStmt,
+		targetsOfOperationsStmt:    q.targetsOfOperationsStmt,
 		tombstoneSessionsStmt:      q.tombstoneSessionsStmt,
 		tombstoneWorkspaceStmt:     q.tombstoneWorkspaceStmt,
 		treeBelowChildStmt:         q.treeBelowChildStmt,
@@ -1379,6 +1478,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		workspaceKeysStmt:          q.workspaceKeysStmt,
 		workspacesStmt:             q.workspacesStmt,
 		writeAllTargetsStmt:        q.writeAllTargetsStmt,
+		writeEventPageStmt:         q.writeEventPageStmt,
 		writeInteractionStmt:       q.writeInteractionStmt,
 		writeLateProviderStmt:      q.writeLateProviderStmt,
 		writeOperationStmt:         q.writeOperationStmt,

@@ -53,9 +53,52 @@ func (q *Queries) EraseEventsOfTree(ctx context.Context, arg EraseEventsOfTreePa
 	return err
 }
 
-const eventsBetween = `-- name: EventsBetween :many
+const eventPagesOfTree = `-- name: EventPagesOfTree :many
+SELECT pk, at, kind, session_id, turn_id, root_id, data, span FROM events
+WHERE pk > CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) AND root_id = ?3 AND span > 1 AND kind <> 'session.deleted'
+ORDER BY pk
+`
 
-SELECT pk, at, kind, session_id, turn_id, root_id, data FROM events WHERE pk > CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) ORDER BY pk LIMIT ?3
+type EventPagesOfTreeParams struct {
+	After  int64
+	Below  int64
+	RootID agent.SessionID
+}
+
+func (q *Queries) EventPagesOfTree(ctx context.Context, arg EventPagesOfTreeParams) ([]Event, error) {
+	rows, err := q.query(ctx, q.eventPagesOfTreeStmt, eventPagesOfTree, arg.After, arg.Below, arg.RootID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Event
+	for rows.Next() {
+		var i Event
+		if err := rows.Scan(
+			&i.PK,
+			&i.At,
+			&i.Kind,
+			&i.SessionID,
+			&i.TurnID,
+			&i.RootID,
+			&i.Data,
+			&i.Span,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const eventsBetween = `-- name: EventsBetween :many
+SELECT pk, at, kind, session_id, turn_id, root_id, data, span FROM events WHERE pk > CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) ORDER BY pk LIMIT ?3
 `
 
 type EventsBetweenParams struct {
@@ -64,8 +107,6 @@ type EventsBetweenParams struct {
 	Page  int64
 }
 
-// The insert is not here: it repeats its VALUES group, which this generator cannot
-// express. See db/bulk.go.
 func (q *Queries) EventsBetween(ctx context.Context, arg EventsBetweenParams) ([]Event, error) {
 	rows, err := q.query(ctx, q.eventsBetweenStmt, eventsBetween, arg.After, arg.Below, arg.Page)
 	if err != nil {
@@ -83,6 +124,7 @@ func (q *Queries) EventsBetween(ctx context.Context, arg EventsBetweenParams) ([
 			&i.TurnID,
 			&i.RootID,
 			&i.Data,
+			&i.Span,
 		); err != nil {
 			return nil, err
 		}
@@ -97,6 +139,35 @@ func (q *Queries) EventsBetween(ctx context.Context, arg EventsBetweenParams) ([
 	return items, nil
 }
 
+const insertEventPage = `-- name: InsertEventPage :exec
+
+INSERT INTO events (pk, at, kind, session_id, turn_id, root_id, data, span)
+VALUES (?1, ?2, ?3, ?4, '', ?4, ?5, ?6)
+`
+
+type InsertEventPageParams struct {
+	PK     int64
+	At     int64
+	Kind   agent.EventKind
+	RootID agent.SessionID
+	Data   []byte
+	Span   int64
+}
+
+// The insert of single events is not here: it repeats its VALUES group, which this generator
+// cannot express. See db/bulk.go.
+func (q *Queries) InsertEventPage(ctx context.Context, arg InsertEventPageParams) error {
+	_, err := q.exec(ctx, q.insertEventPageStmt, insertEventPage,
+		arg.PK,
+		arg.At,
+		arg.Kind,
+		arg.RootID,
+		arg.Data,
+		arg.Span,
+	)
+	return err
+}
+
 const newestEvent = `-- name: NewestEvent :one
 SELECT pk FROM events WHERE pk < CAST(?1 AS INTEGER) ORDER BY pk DESC LIMIT 1
 `
@@ -109,7 +180,7 @@ func (q *Queries) NewestEvent(ctx context.Context, below int64) (int64, error) {
 }
 
 const oldestEvent = `-- name: OldestEvent :one
-SELECT pk FROM events WHERE pk > CAST(?1 AS INTEGER) ORDER BY pk LIMIT 1
+SELECT CAST(pk - span + 1 AS INTEGER) AS pk FROM events WHERE pk > CAST(?1 AS INTEGER) ORDER BY pk LIMIT 1
 `
 
 func (q *Queries) OldestEvent(ctx context.Context, after int64) (int64, error) {
@@ -134,4 +205,18 @@ func (q *Queries) TrimEvents(ctx context.Context, arg TrimEventsParams) (int64, 
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const writeEventPage = `-- name: WriteEventPage :exec
+UPDATE events SET data = ?1 WHERE pk = ?2
+`
+
+type WriteEventPageParams struct {
+	Data []byte
+	PK   int64
+}
+
+func (q *Queries) WriteEventPage(ctx context.Context, arg WriteEventPageParams) error {
+	_, err := q.exec(ctx, q.writeEventPageStmt, writeEventPage, arg.Data, arg.PK)
+	return err
 }

@@ -506,6 +506,59 @@ func (q *Queries) MessagesByPK(ctx context.Context, keys string) ([]Message, err
 	return items, nil
 }
 
+const openMessagesBelow = `-- name: OpenMessagesBelow :many
+SELECT m.pk, m.id, m.session, m.session_id, m.turn, m.turn_id, m.seq, m.role, m.kind, m.status, m.body, m.call_id, m.name, m.title, m.input, m.output, m.child_id, m.client_id, m.client, m.delivery, m.created_at, m.updated_at FROM messages m INDEXED BY messages_open CROSS JOIN turns t ON t.pk = m.turn
+WHERE m.status IN ('pending', 'streaming') AND t.root_turn = CAST(?1 AS INTEGER) AND t.is_root = 0 ORDER BY m.seq
+`
+
+// OpenMessagesOf of the children of a root turn: few messages are open anywhere, and where
+// thousands of turns end, looking for each of them is dearer.
+func (q *Queries) OpenMessagesBelow(ctx context.Context, rootTurn int64) ([]Message, error) {
+	rows, err := q.query(ctx, q.openMessagesBelowStmt, openMessagesBelow, rootTurn)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Message
+	for rows.Next() {
+		var i Message
+		if err := rows.Scan(
+			&i.PK,
+			&i.ID,
+			&i.Session,
+			&i.SessionID,
+			&i.Turn,
+			&i.TurnID,
+			&i.Seq,
+			&i.Role,
+			&i.Kind,
+			&i.Status,
+			&i.Body,
+			&i.CallID,
+			&i.Name,
+			&i.Title,
+			&i.Input,
+			&i.Output,
+			&i.ChildID,
+			&i.ClientID,
+			&i.Client,
+			&i.Delivery,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const openMessagesOf = `-- name: OpenMessagesOf :many
 SELECT pk, id, session, session_id, turn, turn_id, seq, role, kind, status, body, call_id, name, title, input, output, child_id, client_id, client, delivery, created_at, updated_at FROM messages
 WHERE turn IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND status IN ('pending', 'streaming') ORDER BY seq

@@ -16,6 +16,7 @@ type Event struct {
 	TurnID    agent.TurnID
 	RootID    agent.SessionID
 	Data      []byte
+	Span      int64
 }
 
 type Idempotency struct {

@@ -235,6 +235,23 @@ func (q *Queries) InsertTargets(ctx context.Context, arg InsertTargetsParams) er
 	return err
 }
 
+const insertTargetsBelow = `-- name: InsertTargetsBelow :exec
+INSERT INTO operation_targets (operation, turn, session_id, turn_id, state)
+SELECT CAST(?1 AS INTEGER), t.pk, t.session_id, t.id, 'requested'
+FROM turns t WHERE t.root_turn = CAST(?2 AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0
+`
+
+type InsertTargetsBelowParams struct {
+	Operation int64
+	RootTurn  int64
+}
+
+// InsertTargets of everything that lives below a root turn, for a cancel that has none yet.
+func (q *Queries) InsertTargetsBelow(ctx context.Context, arg InsertTargetsBelowParams) error {
+	_, err := q.exec(ctx, q.insertTargetsBelowStmt, insertTargetsBelow, arg.Operation, arg.RootTurn)
+	return err
+}
+
 const latestOperation = `-- name: LatestOperation :one
 SELECT pk, id, workspace, root, session, session_id, turn, turn_id, root_turn_id, kind, status, attempts, due, worker, client, deadline, message_id, request_id, error_code, error_text, created_at, updated_at FROM operations WHERE turn = ?1 AND turn_id = ?2 AND kind = ?3 AND request_id = ?4 AND message_id = ?5
 ORDER BY pk DESC LIMIT 1
@@ -330,6 +347,76 @@ func (q *Queries) OperationByID(ctx context.Context, id agent.OperationID) (Oper
 	return i, err
 }
 
+const operationsOfTree = `-- name: OperationsOfTree :many
+SELECT pk, id, workspace, root, session, session_id, turn, turn_id, root_turn_id, kind, status, attempts, due, worker, client, deadline, message_id, request_id, error_code, error_text, created_at, updated_at FROM operations
+WHERE root = ?1 AND pk < ?2
+    AND (CAST(?3 AS TEXT) = '' OR kind = CAST(?3 AS TEXT))
+    AND (CAST(?4 AS TEXT) = '' OR session_id = CAST(?4 AS TEXT)
+        OR EXISTS (SELECT 1 FROM operation_targets t WHERE t.operation = operations.pk AND t.session_id = CAST(?4 AS TEXT)))
+ORDER BY pk DESC LIMIT ?5
+`
+
+type OperationsOfTreeParams struct {
+	Root      int64
+	Before    int64
+	Kind      string
+	SessionID string
+	Page      int64
+}
+
+// Newest first. With a session only those about it, or with a turn of it among their targets.
+func (q *Queries) OperationsOfTree(ctx context.Context, arg OperationsOfTreeParams) ([]Operation, error) {
+	rows, err := q.query(ctx, q.operationsOfTreeStmt, operationsOfTree,
+		arg.Root,
+		arg.Before,
+		arg.Kind,
+		arg.SessionID,
+		arg.Page,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Operation
+	for rows.Next() {
+		var i Operation
+		if err := rows.Scan(
+			&i.PK,
+			&i.ID,
+			&i.Workspace,
+			&i.Root,
+			&i.Session,
+			&i.SessionID,
+			&i.Turn,
+			&i.TurnID,
+			&i.RootTurnID,
+			&i.Kind,
+			&i.Status,
+			&i.Attempts,
+			&i.Due,
+			&i.Worker,
+			&i.Client,
+			&i.Deadline,
+			&i.MessageID,
+			&i.RequestID,
+			&i.ErrorCode,
+			&i.ErrorText,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const requeueOperations = `-- name: RequeueOperations :execrows
 UPDATE operations SET status = 'pending', worker = '', due = ?1, updated_at = ?1 WHERE status IN ('pending', 'running') AND worker <> ''
 `
@@ -348,6 +435,41 @@ SELECT operation, turn, session_id, turn_id, state, evidence FROM operation_targ
 
 func (q *Queries) Targets(ctx context.Context, operation int64) ([]OperationTarget, error) {
 	rows, err := q.query(ctx, q.targetsStmt, targets, operation)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []OperationTarget
+	for rows.Next() {
+		var i OperationTarget
+		if err := rows.Scan(
+			&i.Operation,
+			&i.Turn,
+			&i.SessionID,
+			&i.TurnID,
+			&i.State,
+			&i.Evidence,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const targetsOfOperations = `-- name: TargetsOfOperations :many
+SELECT operation, turn, session_id, turn_id, state, evidence FROM operation_targets
+WHERE operation IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) ORDER BY operation, turn
+`
+
+func (q *Queries) TargetsOfOperations(ctx context.Context, operations string) ([]OperationTarget, error) {
+	rows, err := q.query(ctx, q.targetsOfOperationsStmt, targetsOfOperations, operations)
 	if err != nil {
 		return nil, err
 	}

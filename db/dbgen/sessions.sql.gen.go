@@ -61,6 +61,17 @@ func (q *Queries) CountAndTouchSession(ctx context.Context, arg CountAndTouchSes
 	return err
 }
 
+const countRootSessions = `-- name: CountRootSessions :one
+SELECT count(*) FROM sessions WHERE kind = 'root' AND deleted_at = 0
+`
+
+func (q *Queries) CountRootSessions(ctx context.Context) (int64, error) {
+	row := q.queryRow(ctx, q.countRootSessionsStmt, countRootSessions)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const countSession = `-- name: CountSession :exec
 UPDATE sessions SET pending = ?1, latest_turn = ?2 WHERE pk = ?3
 `

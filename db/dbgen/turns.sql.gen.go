@@ -11,6 +11,20 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
+const closeLiveBelow = `-- name: CloseLiveBelow :execrows
+UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
+WHERE root_turn = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 0
+`
+
+// CloseTurns of everything that lives below a root turn: rows are changed as they are found.
+func (q *Queries) CloseLiveBelow(ctx context.Context, rootTurn int64) (int64, error) {
+	result, err := q.exec(ctx, q.closeLiveBelowStmt, closeLiveBelow, rootTurn)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const closeTurns = `-- name: CloseTurns :execrows
 UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
 WHERE pk IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND settled_at = 0 AND is_root = 0
@@ -616,6 +630,35 @@ func (q *Queries) SettleChildTurns(ctx context.Context, arg SettleChildTurnsPara
 		arg.ErrorText,
 		arg.SettledAt,
 		arg.Keys,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const settleLiveBelow = `-- name: SettleLiveBelow :execrows
+UPDATE turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = ?3,
+    prompts = 0, settled_at = ?4
+WHERE root_turn = CAST(?5 AS INTEGER) AND settled_at = 0 AND is_root = 0
+`
+
+type SettleLiveBelowParams struct {
+	Outcome   agent.Outcome
+	ErrorCode agent.Code
+	ErrorText string
+	SettledAt int64
+	RootTurn  int64
+}
+
+// SettleChildTurns of everything that lives below a root turn.
+func (q *Queries) SettleLiveBelow(ctx context.Context, arg SettleLiveBelowParams) (int64, error) {
+	result, err := q.exec(ctx, q.settleLiveBelowStmt, settleLiveBelow,
+		arg.Outcome,
+		arg.ErrorCode,
+		arg.ErrorText,
+		arg.SettledAt,
+		arg.RootTurn,
 	)
 	if err != nil {
 		return 0, err

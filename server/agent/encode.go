@@ -12,14 +12,18 @@ import (
 // forgotten here.
 
 // object is the text of a JSON object that is being written.
-type object struct{ b []byte }
+type object struct {
+	b      []byte
+	second int64 // of a time that begins at b[at], 0 before any
+	at     int
+}
 
 func (o *object) key(k string) {
 	if o.b[len(o.b)-1] != '{' {
-		o.b = append(o.b, ',')
+		o.b = append(append(o.b, ',', '"'), k...)
+	} else {
+		o.b = append(append(o.b, '"'), k...)
 	}
-	o.b = append(o.b, '"')
-	o.b = append(o.b, k...)
 	o.b = append(o.b, '"', ':')
 }
 
@@ -48,8 +52,36 @@ func (o *object) bool(k string, v bool) {
 func (o *object) time(k string, v time.Time) {
 	o.key(k)
 	o.b = append(o.b, '"')
-	o.b = v.AppendFormat(o.b, time.RFC3339Nano)
+	if n := len(o.b); o.second != 0 && v.Unix() == o.second && v.Location() == time.UTC {
+		o.b = append(o.b, o.b[o.at:o.at+wholeSeconds]...) // its beginning was written before
+		o.b = appendFraction(o.b, v.Nanosecond())
+	} else {
+		o.b = v.AppendFormat(o.b, time.RFC3339Nano)
+		if v.Location() == time.UTC && len(o.b) >= n+wholeSeconds && o.b[n+4] == '-' {
+			o.second, o.at = v.Unix(), n
+		}
+	}
 	o.b = append(o.b, '"')
+}
+
+// wholeSeconds is the length of a time up to its fraction.
+const wholeSeconds = len("2006-01-02T15:04:05")
+
+// appendFraction ends a time in UTC: the fraction of the second without zeros at its end.
+func appendFraction(b []byte, nanos int) []byte {
+	if nanos != 0 {
+		var d [9]byte
+		for i := len(d) - 1; i >= 0; i-- {
+			d[i] = byte('0' + nanos%10)
+			nanos /= 10
+		}
+		end := len(d)
+		for d[end-1] == '0' {
+			end--
+		}
+		b = append(append(b, '.'), d[:end]...)
+	}
+	return append(b, 'Z')
 }
 
 func (o *object) optTime(k string, v *time.Time) {
@@ -67,6 +99,11 @@ func (o *object) open(k string) {
 func (o *object) end() { o.b = append(o.b, '}') }
 
 func (o *object) usage(k string, u Usage) {
+	if u == (Usage{}) { // of most turns, and of all before they end
+		o.key(k)
+		o.b = append(o.b, `{"inputTokens":0,"cachedInputTokens":0,"outputTokens":0,"reasoningTokens":0,"costMicros":0}`...)
+		return
+	}
 	o.open(k)
 	o.num("inputTokens", u.InputTokens)
 	o.num("cachedInputTokens", u.CachedInputTokens)
@@ -76,6 +113,15 @@ func (o *object) usage(k string, u Usage) {
 	o.end()
 }
 
+func (o *object) err(k string, e *Error) {
+	if e != nil {
+		o.open(k)
+		o.str("code", string(e.Code))
+		o.str("message", e.Message)
+		o.end()
+	}
+}
+
 func (o *object) turn(t *Turn) {
 	o.str("id", string(t.ID))
 	o.str("agentSessionId", string(t.SessionID))
@@ -83,12 +129,7 @@ func (o *object) turn(t *Turn) {
 	o.str("trigger", string(t.Trigger))
 	o.str("phase", string(t.Phase))
 	o.opt("outcome", string(t.Outcome))
-	if e := t.Error; e != nil {
-		o.open("error")
-		o.str("code", string(e.Code))
-		o.str("message", e.Message)
-		o.end()
-	}
+	o.err("error", t.Error)
 	o.opt("nativeId", t.NativeID)
 	if p := t.ProviderTurn; p != nil {
 		o.open("providerTurn")
@@ -195,6 +236,42 @@ func AppendMessage(b []byte, m *Message) []byte {
 	o.time("createdAt", m.CreatedAt)
 	o.time("updatedAt", m.UpdatedAt)
 	return append(o.b, '}')
+}
+
+// AppendOperation appends p as JSON.
+func AppendOperation(b []byte, p *Operation) []byte {
+	o := object{b: append(b, '{')}
+	o.str("id", string(p.ID))
+	o.str("agentSessionId", string(p.SessionID))
+	o.opt("turnId", string(p.TurnID))
+	o.str("kind", string(p.Kind))
+	o.str("status", string(p.Status))
+	o.num("attempts", int64(p.Attempts))
+	o.key("targets")
+	o.b = append(o.b, '[')
+	for i := range p.Targets {
+		if i > 0 {
+			o.b = append(o.b, ',')
+		}
+		o.b = append(o.b, '{')
+		o.target(&p.Targets[i])
+		o.end()
+	}
+	o.b = append(o.b, ']')
+	o.opt("messageId", string(p.MessageID))
+	o.opt("requestId", string(p.RequestID))
+	o.err("error", p.Error)
+	o.time("createdAt", p.CreatedAt)
+	o.time("updatedAt", p.UpdatedAt)
+	o.optTime("deadline", p.Deadline)
+	return append(o.b, '}')
+}
+
+func (o *object) target(t *Target) {
+	o.str("agentSessionId", string(t.SessionID))
+	o.str("turnId", string(t.TurnID))
+	o.str("state", string(t.State))
+	o.opt("evidence", t.Evidence)
 }
 
 // AppendString appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD, and the two

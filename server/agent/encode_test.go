@@ -27,6 +27,10 @@ func fill(v reflect.Value) {
 		v.SetInt(-42)
 	case reflect.Bool:
 		v.SetBool(true)
+	case reflect.Slice:
+		for i := range v.Len() {
+			fill(v.Index(i))
+		}
 	default:
 		panic("no filling for " + v.Type().String())
 	}
@@ -64,4 +68,25 @@ func TestAppendIsEncodingJSON(t *testing.T) {
 	sameJSON(t, AppendMessage(nil, &m), m)
 	fill(reflect.ValueOf(&m).Elem())
 	sameJSON(t, AppendMessage(nil, &m), m)
+	op := Operation{Targets: []Target{}}
+	sameJSON(t, AppendOperation(nil, &op), op)
+	op.Targets = make([]Target, 2)
+	fill(reflect.ValueOf(&op).Elem())
+	sameJSON(t, AppendOperation(nil, &op), op)
+}
+
+// Times of one second share what is written of them; whatever they are, it is what
+// encoding/json writes.
+func TestAppendTimesOfOneSecond(t *testing.T) {
+	base := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	times := []time.Time{{}, base, base.Add(time.Nanosecond), base.Add(120 * time.Millisecond), base.Add(678_900 * time.Microsecond),
+		base.Add(time.Second - 1), base.Add(time.Second), base.In(time.FixedZone("", 3600)), time.Unix(0, 5).UTC(), time.Unix(-1, 5).UTC()}
+	for _, a := range times {
+		for _, b := range times {
+			for _, c := range times {
+				turn := Turn{CreatedAt: a, StartedAt: &b, SettledAt: &c}
+				sameJSON(t, AppendTurn(nil, &turn), turn)
+			}
+		}
+	}
 }

@@ -32,6 +32,20 @@ type TurnPage struct {
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
+// OperationFilter narrows a list of operations.
+type OperationFilter struct {
+	Kind   OperationKind // "" for all
+	Cursor string        // opaque; "" for the first page
+	Limit  int           // 1 to 100
+}
+
+// OperationPage is one page of operations, newest first, true at Seq.
+type OperationPage struct {
+	Items      []Operation `json:"items"`
+	NextCursor string      `json:"nextCursor,omitempty"`
+	Seq        int64       `json:"seq"`
+}
+
 // MessageRange asks for messages of one session by keyset: After in ascending order, or
 // Before for the newest Limit messages below it. Neither means the newest.
 type MessageRange struct {
@@ -58,7 +72,8 @@ type Log struct {
 
 // Counts are figures of the whole file, for metrics and doctor.
 type Counts struct {
-	Sessions         int64
+	Sessions         int64 // roots and children
+	RootSessions     int64
 	LiveTurns        int64
 	PendingQuestions int64
 	OpenOperations   int64

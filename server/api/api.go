@@ -43,7 +43,7 @@ func New(mux *http.ServeMux, d Deps) *API {
 	}
 	a := &API{deps: d, log: d.Logger, now: d.Now, mux: mux, open: map[*socket]struct{}{}}
 	a.closing, a.close = context.WithCancel(context.Background())
-	a.auth = newAuthority(d.Token, d.Now)
+	a.auth = newAuthority(d.Token, d.Now, d.Refresh)
 	a.origins = newOriginCheck(d.Hosts, d.Origins)
 	a.metrics = newMetrics(a)
 
@@ -68,7 +68,7 @@ func New(mux *http.ServeMux, d Deps) *API {
 func (a *API) Handler() http.Handler { return a.guard(a.mux) }
 
 // LoginCode mints a one-time code for GET /login?code=…, for whoever opens the browser.
-func (a *API) LoginCode() (string, error) { return a.auth.mintCode() }
+func (a *API) LoginCode() (string, error) { return a.auth.current.Load().mintCode() }
 
 // Bounds of the server itself. What breaks maxHeaderBytes, or is no HTTP at all, is
 // answered by net/http, in plain text: it never becomes a request.

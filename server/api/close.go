@@ -51,6 +51,23 @@ func (a *API) Close(ctx context.Context) error {
 	}
 }
 
+// SetToken makes another token the one that counts. Cookies and login codes of the old one
+// end with it, and so do the sockets that it opened: they are told 4401, and a peer that
+// takes nothing is cut off after a bound.
+func (a *API) SetToken(token string) {
+	if !a.auth.replace(token) {
+		return
+	}
+	end := time.Now().Add(restartBound)
+	a.socketMu.Lock()
+	defer a.socketMu.Unlock()
+	for s := range a.open {
+		if s.isRevoked() {
+			s.cork.endBy(end)
+		}
+	}
+}
+
 // cut closes the connections of all sockets under them.
 func (a *API) cut() {
 	a.socketMu.Lock()

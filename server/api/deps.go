@@ -25,6 +25,7 @@ type Reader interface {
 	Message(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, message agent.MessageID) (agent.Message, error)
 	Interactions(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, status agent.InteractionStatus) ([]agent.Interaction, error)
 	Processes(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID) ([]agent.Process, error)
+	Operations(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, f agent.OperationFilter) (agent.OperationPage, error)
 	Operation(ctx context.Context, ws agent.WorkspaceID, op agent.OperationID) (agent.Operation, error)
 	Events(ctx context.Context, ws agent.WorkspaceID, after int64, limit int) (agent.Log, error)
 	Head(ctx context.Context, ws agent.WorkspaceID) (seq int64, epoch string, oldest int64, err error)
@@ -74,7 +75,10 @@ type Deps struct {
 
 	Assets fs.FS // the built web view; without an index file a page says how to build it
 
-	Token   string   // the bearer token; the browser's cookie is derived from it
+	Token string // the bearer token; the browser's cookie is derived from it
+	// Refresh is called when a request shows a token that is not ours: whoever keeps the
+	// token looks again, and calls SetToken before it returns where there is a new one.
+	Refresh func()
 	Hosts   []string // names and addresses to answer to besides the loopback ones, without port
 	Origins []string // origins of pages to accept besides our own, as scheme://host[:port]
 

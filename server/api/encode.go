@@ -32,7 +32,7 @@ func (p *pieces) flush() {
 
 var pieceBuffers = sync.Pool{New: func() any { return &pieces{b: make([]byte, 0, pieceBytes+8<<10)} }}
 
-// jsonFormat is huma's JSON, with the short way for streamers.
+// jsonFormat is huma's JSON, with the short way for streamers and a strict reader.
 var jsonFormat = huma.Format{
 	Marshal: func(w io.Writer, v any) error {
 		s, ok := v.(streamer)
@@ -49,7 +49,7 @@ var jsonFormat = huma.Format{
 		pieceBuffers.Put(p)
 		return err
 	},
-	Unmarshal: huma.DefaultJSONFormat.Unmarshal,
+	Unmarshal: decodeJSON,
 }
 
 // sessionDetail and sessionPage are what their names say in package agent, as streamers.

@@ -74,7 +74,7 @@ func TestCookieOutlivesARestartAndEndsWithTheToken(t *testing.T) {
 	}
 	other := newFixture(t, func(d *Deps) { d.Token = "rotated" })
 	renamed := *c
-	renamed.Name = other.api.auth.cookie
+	renamed.Name = other.api.auth.current.Load().cookie
 	wantProblem(t, other.do(request("GET", ses, "", with(&renamed))), 401, "unauthorized")
 	for name, value := range map[string]string{
 		"empty": "", "no signature": "a.b", "cut": c.Value[:len(c.Value)-1], "longer life": strings.Replace(c.Value, ".", ".zz", 1),

@@ -111,6 +111,10 @@ func (f *fake) StopProcess(_ context.Context, _ agent.WorkspaceID, _ agent.Sessi
 	return agent.Process{ID: id, Status: agent.ProcessEnded}, f.ask(id)
 }
 
+func (f *fake) Operations(_ context.Context, _ agent.WorkspaceID, id agent.SessionID, filter agent.OperationFilter) (agent.OperationPage, error) {
+	return agent.OperationPage{Items: []agent.Operation{{ID: "op_1"}}}, f.ask(id, filter)
+}
+
 func (f *fake) Operation(_ context.Context, _ agent.WorkspaceID, op agent.OperationID) (agent.Operation, error) {
 	return agent.Operation{ID: op}, f.ask(op)
 }

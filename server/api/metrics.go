@@ -84,6 +84,7 @@ const countsTimeout = 2 * time.Second
 
 var (
 	descSessions   = prometheus.NewDesc("turnkeeper_sessions", "Sessions stored, roots and children.", nil, nil)
+	descRoots      = prometheus.NewDesc("turnkeeper_root_sessions", "Root sessions stored: conversations.", nil, nil)
 	descLive       = prometheus.NewDesc("turnkeeper_live_turns", "Turns that have not settled.", nil, nil)
 	descQuestions  = prometheus.NewDesc("turnkeeper_pending_interactions", "Questions that nobody has answered.", nil, nil)
 	descOperations = prometheus.NewDesc("turnkeeper_open_operations", "Operations that are still to be carried out.", nil, nil)
@@ -95,7 +96,7 @@ var (
 )
 
 func (c *storedCounts) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descSessions, descLive, descQuestions, descOperations, descBelow, descRing, descTexts, descPages, descDiagnosed} {
+	for _, d := range []*prometheus.Desc{descSessions, descRoots, descLive, descQuestions, descOperations, descBelow, descRing, descTexts, descPages, descDiagnosed} {
 		ch <- d
 	}
 }
@@ -123,7 +124,7 @@ func (c *storedCounts) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	for d, v := range map[*prometheus.Desc]int64{
-		descSessions: n.Sessions, descLive: n.LiveTurns, descQuestions: n.PendingQuestions,
+		descSessions: n.Sessions, descRoots: n.RootSessions, descLive: n.LiveTurns, descQuestions: n.PendingQuestions,
 		descOperations: n.OpenOperations, descBelow: n.OpenBelowSettled,
 	} {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v))

@@ -97,6 +97,9 @@ func register[I, O any](a *API, op huma.Operation, h func(context.Context, *I) (
 	if op.MaxBodyBytes == 0 {
 		op.MaxBodyBytes = defaultBody
 	}
+	if !takesBody(reflect.TypeFor[I]()) {
+		op.Middlewares = append(op.Middlewares, refuseBody)
+	}
 	registry := a.huma.OpenAPI().Components.Schemas
 	op.Responses = map[string]*huma.Response{"default": problemResponse(registry)}
 	for _, m := range more {

@@ -72,7 +72,7 @@ func (a *API) login(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	if !a.auth.redeem(r.URL.Query().Get("code")) {
+	if !a.auth.current.Load().redeem(r.URL.Query().Get("code")) {
 		if a.auth.identify(r).kind == byCookie { // the page was reloaded: it is signed in already
 			http.Redirect(w, r, "/", http.StatusSeeOther)
 			return
@@ -84,6 +84,6 @@ func (a *API) login(w http.ResponseWriter, r *http.Request) {
 		newProblem(codeLoginCode, "This login code is unknown, was used before or has expired; get a new one with \"turnkeeper open\".").write(w, r)
 		return
 	}
-	http.SetCookie(w, a.auth.newCookie(r.TLS != nil))
+	http.SetCookie(w, a.auth.current.Load().newCookie(r.TLS != nil))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }

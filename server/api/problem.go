@@ -86,8 +86,11 @@ func problemOf(ctx context.Context, err error) *Problem {
 	return p
 }
 
+const invalidJSON = "The body is not valid JSON: "
+
 // humaProblem is what huma calls for every refusal of its own: validation, body size,
-// media type. Values are not echoed: they may be secrets.
+// media type. Values are not echoed, nor is the text of an error that is not a detail of
+// huma's own: they may be secrets.
 func humaProblem(status int, msg string, errs ...error) huma.StatusError {
 	p := newProblem(codeOf(status), msg)
 	if status == 0 { // huma asks for an empty one in order to learn the schema
@@ -97,9 +100,6 @@ func humaProblem(status int, msg string, errs ...error) huma.StatusError {
 	for _, err := range errs {
 		d, ok := errors.AsType[*huma.ErrorDetail](err)
 		if !ok {
-			if status < http.StatusInternalServerError && err != nil {
-				p.Errors = append(p.Errors, FieldError{Message: err.Error()})
-			}
 			p.cause = err
 			continue
 		}
@@ -108,7 +108,7 @@ func humaProblem(status int, msg string, errs ...error) huma.StatusError {
 	switch {
 	case status == http.StatusBadRequest && len(p.Errors) > 0 && p.Errors[0].Location == "body":
 		p.recode(codeInvalidJSON)
-		p.Detail = "The body is not valid JSON: " + p.Errors[0].Message
+		p.Detail = invalidJSON + p.Errors[0].Message
 	case status == http.StatusUnprocessableEntity && len(p.Errors) > 0:
 		p.Detail = p.Errors[0].Location + ": " + p.Errors[0].Message
 	}

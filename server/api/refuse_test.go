@@ -69,6 +69,7 @@ func TestRefusals(t *testing.T) {
 		{"limit no number", get(ses + "/messages?limit=x"), 422, "validation_failed", "query.limit"},
 		{"after and before", get(ses + "/messages?after=1&before=9"), 400, "invalid_request", ""},
 		{"unknown attention", get(ws + "/agent-sessions?attention=loud"), 422, "validation_failed", "query.attention"},
+		{"unknown kind of operation", get(ses + "/operations?kind=wish"), 422, "validation_failed", "query.kind"},
 		{"text body", post(ses+"/messages", newMessage, header("Content-Type", "text/plain")), 415, "unsupported_media_type", ""},
 		{"form body", post(ses+"/messages", "a=b", header("Content-Type", "application/x-www-form-urlencoded")), 415, "unsupported_media_type", ""},
 		{"body without a type", post(ses+"/messages", newMessage, header("Content-Type", "")), 415, "unsupported_media_type", ""},
@@ -242,6 +243,7 @@ func TestFailuresOfEveryOperation(t *testing.T) {
 		{"POST", trn + "/interactions/req_1/response", `{"optionId":"a"}`},
 		{"GET", ses + "/processes", ""},
 		{"POST", ses + "/processes/p_1/stop", ""},
+		{"GET", ses + "/operations", ""},
 		{"GET", ws + "/operations/op_1", ""},
 		{"GET", ws + "/events", ""},
 	} {

@@ -76,7 +76,7 @@ type (
 		V        int      `json:"v" doc:"Version of the contract: 1"`
 		After    *int64   `json:"after,omitempty" doc:"Newest number that the client has; absent: from now on"`
 		Epoch    string   `json:"epoch,omitempty" doc:"Epoch that after belongs to"`
-		Sessions []string `json:"sessions,omitempty" doc:"Only these sessions; a root includes every session below it; absent: the whole workspace"`
+		Sessions []string `json:"sessions,omitempty" doc:"Only these sessions; a root includes every session below it; an empty list: none; absent: the whole workspace"`
 	}
 	// StreamReady answers a hello.
 	StreamReady struct {

@@ -66,15 +66,15 @@ type socket struct {
 	conn    *websocket.Conn
 	cork    *cork
 	cancel  context.CancelCauseFunc // ends the socket, with an endingError
+	revoked <-chan struct{}         // closed when its token or cookie counts no more; nil: it has shown none
 	chatter atomic.Int32
 	pinging atomic.Bool
 	others  sync.WaitGroup
 }
 
 func (a *API) stream(w http.ResponseWriter, r *http.Request) {
-	if !upgrades(r) {
-		w.Header().Set("Upgrade", "websocket")
-		newProblem(codeUpgradeRequired, "This path is a WebSocket.").write(w, r)
+	if p := checkHandshake(w, r); p != nil {
+		p.write(w, r)
 		return
 	}
 	if !a.enter() {
@@ -88,17 +88,27 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 		InsecureSkipVerify: true, // checked below, where the refusal has a code that a page can read
 		CompressionMode:    websocket.CompressionDisabled,
 	})
-	if err != nil { // answered already
+	if err != nil { // the handshake was good: the connection is gone, or cannot be taken over
 		a.metrics.closes.WithLabelValues("handshake").Inc()
 		return
 	}
 	conn.SetReadLimit(readLimit)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
-	s := &socket{api: a, conn: conn, cork: cw.cork, cancel: cancel}
+	s := &socket{api: a, conn: conn, cork: cw.cork, cancel: cancel, revoked: principalOf(r.Context()).revoked}
 	a.attend(s)
 	defer a.dismiss(s)
 	end := s.serve(ctx, r)
 	a.metrics.closes.WithLabelValues(end.reason).Inc()
+}
+
+// isRevoked reports whether what it showed when it was opened counts no more.
+func (s *socket) isRevoked() bool {
+	select {
+	case <-s.revoked:
+		return true
+	default:
+		return false
+	}
 }
 
 // serve runs the socket to its end.
@@ -163,6 +173,8 @@ func (s *socket) hello(ctx context.Context, first <-chan []byte) (hub.Request, *
 		return hub.Request{}, causeOf(ctx)
 	case <-s.api.closing.Done():
 		return hub.Request{}, errRestart
+	case <-s.revoked:
+		return hub.Request{}, errUnauthorized
 	case <-bound.C:
 		return hub.Request{}, errNoHello
 	case b := <-first:
@@ -177,6 +189,9 @@ func (s *socket) hello(ctx context.Context, first <-chan []byte) (hub.Request, *
 		return hub.Request{}, errNoHello
 	}
 	req := hub.Request{After: h.After, Epoch: h.Epoch}
+	if h.Sessions != nil { // an empty list is none, not all
+		req.Sessions = make([]agent.SessionID, 0, len(h.Sessions))
+	}
 	for _, id := range h.Sessions {
 		req.Sessions = append(req.Sessions, agent.SessionID(id))
 	}
@@ -214,6 +229,9 @@ func (s *socket) pump(ctx context.Context, sub *hub.Subscription) *endingError {
 	defer beat.Stop()
 	var seq int64
 	for {
+		if s.isRevoked() { // before more is told to it, whatever else has come
+			return errUnauthorized
+		}
 		batch, err := sub.Poll(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -236,6 +254,8 @@ func (s *socket) pump(ctx context.Context, sub *hub.Subscription) *endingError {
 			return causeOf(ctx)
 		case <-s.api.closing.Done():
 			return errRestart
+		case <-s.revoked:
+			return errUnauthorized
 		case <-ready(batch.Bell):
 		}
 	}

@@ -62,7 +62,7 @@ func (a *API) createLoginCode(ctx context.Context, _ *struct{}) (*out[LoginCode]
 	if principalOf(ctx).kind != byBearer {
 		return nil, newProblem(codeUnauthorized, "A login code is given for the bearer token alone.")
 	}
-	code, err := a.auth.mintCode()
+	code, err := a.auth.current.Load().mintCode()
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,11 @@ func (a *API) registerTurns() {
 		answer{http.StatusAccepted, "The stop is recorded and will be carried out", reflect.TypeFor[OperationAnswer]()},
 		answer{http.StatusOK, "The turn had settled already; nothing has changed", reflect.TypeFor[SettledTurn]()})
 	register(a, huma.Operation{
+		OperationID: "listOperations", Method: http.MethodGet, Path: pathSession + "/operations", Tags: []string{tagOperations},
+		Summary:     "List what was asked for about a session, newest first; of a root session, about every session below it too",
+		Description: "Stops with the evidence of each target, answers and guided messages with their delivery. Of a child session: what is about it, and every stop that had a turn of it among its targets. True at seq.",
+	}, a.listOperations)
+	register(a, huma.Operation{
 		OperationID: "getOperation", Method: http.MethodGet, Path: pathWorkspace + "/operations/{operationID}", Tags: []string{tagOperations},
 		Summary: "Read one operation",
 	}, a.getOperation)
@@ -95,6 +100,23 @@ func (a *API) cancelTurn(ctx context.Context, in *struct {
 	}
 	found.Turn, err = a.deps.Reader.Turn(ctx, in.Workspace, in.Session, in.Turn)
 	return &cancelOut{http.StatusOK, found}, err
+}
+
+func (a *API) listOperations(ctx context.Context, in *struct {
+	SessionPath
+	Kind   string `query:"kind" enum:"cancel,answer,guide,delete" doc:"Default: all"`
+	Cursor string `query:"cursor" maxLength:"1000" doc:"nextCursor of the page before"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
+},
+) (*out[agent.OperationPage], error) {
+	page, err := a.deps.Reader.Operations(ctx, in.Workspace, in.Session, agent.OperationFilter{
+		Kind: agent.OperationKind(in.Kind), Cursor: in.Cursor, Limit: in.Limit,
+	})
+	page.Items = some(page.Items)
+	for i := range page.Items {
+		page.Items[i] = wholeOperation(page.Items[i])
+	}
+	return &out[agent.OperationPage]{page}, err
 }
 
 func (a *API) getOperation(ctx context.Context, in *struct {

@@ -66,12 +66,13 @@ func looksLikeFile(name string) bool {
 // renewCookie gives a browser that still comes a new cookie in the second half of the
 // old one's life.
 func (v *view) renewCookie(w http.ResponseWriter, r *http.Request) {
-	c, err := r.Cookie(v.api.auth.cookie)
+	cred := v.api.auth.current.Load()
+	c, err := r.Cookie(cred.cookie)
 	if err != nil {
 		return
 	}
-	if end, ok := v.api.auth.cookieEnd(c.Value); ok && end.Sub(v.api.now()) < cookieLife/2 {
-		http.SetCookie(w, v.api.auth.newCookie(r.TLS != nil))
+	if end, ok := cred.cookieEnd(c.Value); ok && end.Sub(v.api.now()) < cookieLife/2 {
+		http.SetCookie(w, cred.newCookie(r.TLS != nil))
 	}
 }
 

@@ -253,6 +253,12 @@ func TestWholeLife(t *testing.T) {
 		t.Errorf("a message to a child: %v", p)
 	}
 	w.call(202, "cancelTurn", rootPath+"/turns/"+string(turn)+"/cancel", nil)
+	if asked, _ := w.call(200, "listOperations", rootPath+"/operations", nil)["items"].([]any); len(asked) < 2 {
+		t.Errorf("a root lists what was asked of its children too: %v", asked)
+	}
+	if stops, _ := w.call(200, "listOperations", childPath+"/operations?kind=cancel", nil)["items"].([]any); len(stops) != 1 {
+		t.Errorf("a child lists the stop of its root: %v", stops)
+	}
 	w.call(404, "getTurn", rootPath+"/turns/trn_none", nil)
 
 	second := w.call(201, "createAgentSession", base+"/agent-sessions", map[string]any{"provider": "demo"})

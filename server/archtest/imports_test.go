@@ -33,6 +33,7 @@ var rules = []rule{
 	{"server/provider/providertest", []string{"server/agent", "server/provider"}, "one conformance suite must not favour an adapter"},
 	{"server/provider/modeltest", nil, "a scripted model plays the other side for the real program, and must not share an adapter's mistakes"},
 	{"server/provider/realtest", []string{"server/agent", "server/command", "server/live", "server/provider", "server/provider/modeltest", "server/provider/providertest", "server/replay", "server/store"}, "a real program is held against the whole of the daemon that does not listen, whatever its provider"},
+	{"server/provider/modeltest/modelserver", []string{"server/provider/modeltest", "server/provider/codex/codextest", "server/provider/claude/claudetest"}, "it is the scripted models with a door, and knows no daemon"},
 	{"server/provider/codex/codextest", []string{"server/provider/modeltest"}, "it plays the other side for the real program, and must not share the adapter's mistakes"},
 	{"server/provider/claude/claudetest", []string{"server/provider/modeltest"}, "it plays the other side for the real program, and must not share the adapter's mistakes"},
 	{"server/provider/acp", []string{"server/acp", "server/agent", "server/provider", "server/provider/form", "server/provider/proc", "server/provider/serial", "server/provider/show", "server/provider/tape", "server/provider/wire"}, "as any adapter; the messages are shared with the agent's side"},

@@ -75,7 +75,7 @@ func (a *app) checkDaemon(ctx context.Context, c *config.Config) (*remote, []che
 		answers.Status, answers.Help = checkWarn, "this command is version "+mine+": end the daemon and start this one"
 	}
 	if err := d.authorised(ctx); err != nil {
-		return nil, []check{answers, {"sign-in", checkFail, oneLine(err.Error()), "the daemon was started with another token: restart the daemon"}}
+		return nil, []check{answers, {"sign-in", checkFail, oneLine(err.Error()), "set " + config.EnvToken + " to the daemon's token, or start the daemon anew"}}
 	}
 	return d, []check{answers}
 }
@@ -133,11 +133,7 @@ func checkProviders(ctx context.Context, c *config.Config, d *remote) []check {
 	}
 	var out []check
 	for _, card := range cards {
-		if !card.Found {
-			out = append(out, check{card.Name, checkWarn, oneLine(card.Reason), ""})
-			continue
-		}
-		out = append(out, check{card.Name, checkOK, strings.TrimSpace(card.Version + " " + card.Path), ""})
+		out = append(out, card.check())
 	}
 	return out
 }
@@ -145,7 +141,22 @@ func checkProviders(ctx context.Context, c *config.Config, d *remote) []check {
 // card is the part of a provider's card that doctor shows.
 type card struct {
 	Name, Reason, Version, Path string
+	Note                        string // the first: what matters most
 	Found                       bool
+}
+
+// check: a program that is not there, or has no account, is no fault of this one.
+func (c card) check() check {
+	found := strings.TrimSpace(c.Version + " " + c.Path)
+	switch {
+	case !c.Found:
+		return check{c.Name, checkWarn, oneLine(c.Reason), ""}
+	case c.Reason != "":
+		return check{c.Name, checkWarn, found, oneLine(c.Reason)}
+	case c.Note != "":
+		found += "; " + oneLine(c.Note)
+	}
+	return check{c.Name, checkOK, found, ""}
 }
 
 func providersFrom(ctx context.Context, c *config.Config, d *remote) ([]card, error) {
@@ -154,9 +165,16 @@ func providersFrom(ctx context.Context, c *config.Config, d *remote) ([]card, er
 	}
 	var cards []card
 	for _, p := range daemon.Providers(ctx, c) {
-		cards = append(cards, card{Name: p.Name, Reason: p.Reason, Version: p.Version, Path: p.Path, Found: p.Found})
+		cards = append(cards, card{Name: p.Name, Reason: p.Reason, Version: p.Version, Path: p.Path, Note: first(p.Notes), Found: p.Found})
 	}
 	return cards, nil
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
 }
 
 func (a *app) checkView() check {

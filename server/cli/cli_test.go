@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,8 +56,13 @@ func turnkeeperWith(t *testing.T, env map[string]string, args ...string) result 
 // serve runs a daemon on a directory until the test ends.
 func serve(t *testing.T, home string) *daemon.Daemon {
 	t.Helper()
+	return serveWith(t, home, nil)
+}
+
+func serveWith(t *testing.T, home string, env map[string]string) *daemon.Daemon {
+	t.Helper()
 	c, err := config.Load(config.Input{
-		Env:   func(string) (string, bool) { return "", false },
+		Env:   func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 		Flags: map[string]string{"home": home, "listen": "127.0.0.1:0"},
 	})
 	if err != nil {
@@ -144,7 +151,7 @@ func TestTokenIsPrintedAndRotated(t *testing.T) {
 	if second := turnkeeper(t, home, "token", "--rotate"); second.code != 0 || second.out == first.out {
 		t.Errorf("rotating gave %+v", second)
 	}
-	env := map[string]string{"TURNKEEPER_HOME": home, "TURNKEEPER_TOKEN": "a-token-of-my-own"}
+	env := map[string]string{"TURNKEEPER_HOME": home, "TURNKEEPER_TOKEN": "a-token-of-my-own-that-nobody-guesses"}
 	if r := turnkeeperWith(t, env, "token", "--rotate"); r.code != exitFailed || !strings.Contains(r.err, "TURNKEEPER_TOKEN") {
 		t.Errorf("rotating what the environment sets: %+v", r)
 	}
@@ -273,6 +280,31 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// Conversations and the agents below them are two figures: one sum of both says nothing.
+func TestStatusCountsSessionsAndAgents(t *testing.T) {
+	figures := "turnkeeper_root_sessions 2\nturnkeeper_sessions 7\nturnkeeper_live_turns 3\n"
+	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" {
+			_, _ = w.Write([]byte(figures))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"name":"turnkeeper","version":"1","go":"go","api":1,"status":"ok"}`))
+	}))
+	t.Cleanup(fake.Close)
+	env := map[string]string{"HOME": t.TempDir(), "TURNKEEPER_TOKEN": strings.Repeat("t", 32), "TURNKEEPER_URL": fake.URL}
+	var s state
+	r := turnkeeperWith(t, env, "status", "--json")
+	if r.code != 0 || json.Unmarshal([]byte(r.out), &s) != nil || s.Sessions != 2 || s.Agents != 5 || s.LiveTurns != 3 {
+		t.Errorf("for programs: %+v", r)
+	}
+	lines := strings.Split(turnkeeperWith(t, env, "status").out, "\n")
+	if !slices.ContainsFunc(lines, func(l string) bool { f := strings.Fields(l); return len(f) == 2 && f[0] == "sessions" && f[1] == "2" }) ||
+		!slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "agents") && strings.HasSuffix(l, " 5") }) {
+		t.Errorf("for people: %q", lines)
+	}
+}
+
 func TestBrowserIsOpenedOnlyWhereThereIsADesktop(t *testing.T) {
 	for _, tt := range []struct {
 		env  map[string]string
@@ -285,5 +317,34 @@ func TestBrowserIsOpenedOnlyWhereThereIsADesktop(t *testing.T) {
 		if name, err := a.browserCommand(); name != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%v: %q, %v", tt.env, name, err)
 		}
+	}
+}
+
+// What a person must do about a provider is beside what was found of it.
+func TestDoctorSaysWhetherAProviderHasAnAccount(t *testing.T) {
+	home, bin := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "codex"), []byte("#!/bin/sh\necho codex-cli 0.171.0\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home) // of the program: a provider sees this one's environment
+	t.Setenv("CODEX_HOME", "")
+	t.Setenv("OPENAI_API_KEY", "")
+	t.Setenv("CODEX_API_KEY", "")
+	look := func() check {
+		t.Helper()
+		env := map[string]string{"TURNKEEPER_HOME": t.TempDir(), "TURNKEEPER_LISTEN": "127.0.0.1:0", "TURNKEEPER_CODEX_BIN": filepath.Join(bin, "codex")}
+		var rep report
+		r := turnkeeperWith(t, env, "doctor", "--json")
+		if err := json.Unmarshal([]byte(r.out), &rep); err != nil || r.code != 0 {
+			t.Fatalf("%v in %+v", err, r)
+		}
+		return rep.find("codex")
+	}
+	if c := look(); c.Status != checkWarn || !strings.Contains(c.Detail, "0.171.0") || !strings.Contains(c.Help, "codex login") {
+		t.Errorf("without an account: %+v", c)
+	}
+	t.Setenv("OPENAI_API_KEY", "sk-hunter2")
+	if c := look(); c.Status != checkOK || !strings.Contains(c.Detail, "OPENAI_API_KEY") || strings.Contains(c.Detail, "hunter2") {
+		t.Errorf("with a key: %+v", c)
 	}
 }

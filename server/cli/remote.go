@@ -49,6 +49,9 @@ func (a *app) connect(ctx context.Context, c *config.Config) (*remote, error) {
 		if err != nil {
 			return nil, &exitError{exitUnreachable, fmt.Errorf("%s: %w", c.ListenerFile(), err)}
 		}
+		if err := a.checkHolder(c, l); err != nil {
+			return nil, err
+		}
 		r.url, r.pid = l.URL, l.PID
 	}
 	var err error
@@ -65,6 +68,22 @@ func (a *app) connect(ctx context.Context, c *config.Config) (*remote, error) {
 	return r, nil
 }
 
+// checkHolder makes sure that the listener file is of the daemon that holds the directory. One
+// that a killed daemon left behind names a port that may be anybody's by now, and whoever
+// listens there must not be shown the token.
+func (a *app) checkHolder(c *config.Config, l daemon.Listener) error {
+	held, pid, err := daemon.Locked(c.LockFile())
+	switch {
+	case err != nil:
+		return err
+	case !held:
+		return &exitError{exitUnreachable, fmt.Errorf("no daemon runs on %s; start one with: turnkeeper serve", c.Dir)}
+	case pid > 0 && pid != l.PID:
+		return &exitError{exitUnreachable, fmt.Errorf("the daemon on %s (pid %d) is not ready yet; try again", c.Dir, pid)}
+	}
+	return nil
+}
+
 // sign adds the token, and the name under which answers are recorded.
 func (r *remote) sign(_ context.Context, req *http.Request) error {
 	req.Header.Set("Authorization", "Bearer "+r.token)
@@ -78,11 +97,18 @@ func answer[T any](got *T, p *goclient.Problem, resp *http.Response) (T, error) 
 	switch {
 	case got != nil:
 		return *got, nil
+	case p != nil && p.Code == "unauthorized":
+		return none, errOtherToken // its own words advise what was just tried
 	case p != nil:
 		return none, fmt.Errorf("%s: %s", p.Code, value(p.Detail))
 	}
 	return none, fmt.Errorf("the daemon answered %s", resp.Status)
 }
+
+// errOtherToken: a daemon follows its token file, so one that refuses that file's token was
+// configured with another.
+var errOtherToken = errors.New("the daemon does not take this token: it was started with one of its own, by " + config.EnvToken +
+	" or its configuration; set " + config.EnvToken + " to that one here, or end the daemon and start it without")
 
 func value[T any](p *T) T {
 	if p == nil {
@@ -134,7 +160,7 @@ func (r *remote) providers(ctx context.Context) ([]card, error) {
 	list, err := answer(resp.JSON200, resp.ApplicationProblemJSONDefault, resp.HTTPResponse)
 	var cards []card
 	for _, p := range list.Items {
-		cards = append(cards, card{Name: p.Name, Reason: value(p.Reason), Version: value(p.Version), Path: value(p.Path), Found: p.Found})
+		cards = append(cards, card{Name: p.Name, Reason: value(p.Reason), Version: value(p.Version), Path: value(p.Path), Note: first(p.Notes), Found: p.Found})
 	}
 	return cards, err
 }
@@ -174,7 +200,8 @@ func (r *remote) state(ctx context.Context) (state, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Sessions, s.LiveTurns = figures["turnkeeper_sessions"], figures["turnkeeper_live_turns"]
+	s.Sessions, s.LiveTurns = figures["turnkeeper_root_sessions"], figures["turnkeeper_live_turns"]
+	s.Agents = figures["turnkeeper_sessions"] - s.Sessions
 	s.PendingQuestions, s.OpenOperations = figures["turnkeeper_pending_interactions"], figures["turnkeeper_open_operations"]
 	return s, nil
 }

@@ -14,7 +14,8 @@ type state struct {
 	URL              string `json:"url,omitempty"`
 	PID              int    `json:"pid,omitempty"`
 	Version          string `json:"version,omitempty"`
-	Sessions         int64  `json:"sessions"`
+	Sessions         int64  `json:"sessions"` // conversations: root sessions
+	Agents           int64  `json:"agents"`   // below them, at any depth
 	LiveTurns        int64  `json:"liveTurns"`
 	PendingQuestions int64  `json:"pendingQuestions"`
 	OpenOperations   int64  `json:"openOperations"`
@@ -52,7 +53,8 @@ func (a *app) runStatus(ctx context.Context) error {
 	}
 	return a.printPairs(
 		[2]string{"daemon", fmt.Sprintf("%s, %s, version %s", s.URL, who, s.Version)},
-		[2]string{"sessions and agents", strconv.FormatInt(s.Sessions, 10)},
+		[2]string{"sessions", strconv.FormatInt(s.Sessions, 10)},
+		[2]string{"agents below them", strconv.FormatInt(s.Agents, 10)},
 		[2]string{"live turns", strconv.FormatInt(s.LiveTurns, 10)},
 		[2]string{"open questions", strconv.FormatInt(s.PendingQuestions, 10)},
 		[2]string{"open operations", strconv.FormatInt(s.OpenOperations, 10)},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,19 +17,19 @@ func (a *app) token() *cobra.Command {
 	var rotate bool
 	cmd := &cobra.Command{
 		Use: "token", Short: "Print the bearer token of this directory's daemon, or make a new one",
-		RunE: func(*cobra.Command, []string) error { return a.runToken(rotate) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runToken(cmd.Context(), rotate) },
 	}
-	cmd.Flags().BoolVar(&rotate, "rotate", false, "make a new one; programs and browsers must sign in again")
+	cmd.Flags().BoolVar(&rotate, "rotate", false, "make a new one, at once: programs and browsers must sign in again")
 	return cmd
 }
 
-func (a *app) runToken(rotate bool) error {
+func (a *app) runToken(ctx context.Context, rotate bool) error {
 	c, err := a.config()
 	if err != nil {
 		return err
 	}
 	if rotate {
-		return a.rotateToken(c)
+		return a.rotateToken(ctx, c)
 	}
 	token, err := tokenOf(c)
 	if err != nil {
@@ -41,7 +42,16 @@ func (a *app) runToken(rotate bool) error {
 	return err
 }
 
-func (a *app) rotateToken(c *config.Config) error {
+// rotated is what token --rotate prints for programs.
+type rotated struct {
+	Token    string `json:"token"`
+	Running  bool   `json:"running"`  // whether a daemon serves this directory
+	InEffect bool   `json:"inEffect"` // whether it takes the new token; true where none runs
+}
+
+// rotateToken makes a new token and shows it to the daemon that runs, which takes it, and
+// lets go of the old one, with that.
+func (a *app) rotateToken(ctx context.Context, c *config.Config) error {
 	if c.Token != "" {
 		return fmt.Errorf("the token comes from %s, which outranks the file: change it there", c.Origin("token"))
 	}
@@ -56,14 +66,35 @@ func (a *app) rotateToken(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(map[string]any{"token": token, "restartNeeded": held})
-	}
-	fmt.Fprintln(a.out, token)
+	var refused error
 	if held {
-		fmt.Fprintln(a.err, "turnkeeper: the running daemon keeps the old token until it is started again")
+		refused = a.showToken(ctx, c)
 	}
-	return nil
+	if a.json {
+		err = a.printJSON(rotated{Token: token, Running: held, InEffect: refused == nil})
+	} else {
+		_, err = fmt.Fprintln(a.out, token)
+	}
+	switch {
+	case err != nil:
+		return err
+	case refused != nil:
+		return fmt.Errorf("the new token is in %s, but the running daemon has not taken it: %w", c.TokenFile(), refused)
+	case held && !a.json:
+		_, err = fmt.Fprintln(a.err, "turnkeeper: the running daemon takes it from now on, and the old one no more; sign a browser in again with: turnkeeper open")
+	}
+	return err
+}
+
+// showToken comes to this directory's daemon with the token of the file.
+func (a *app) showToken(ctx context.Context, c *config.Config) error {
+	here := *c
+	here.URL = "" // a daemon elsewhere has a token of its own
+	d, err := a.connect(ctx, &here)
+	if err != nil {
+		return err
+	}
+	return d.authorised(ctx)
 }
 
 // tokenOf is the token that the daemon of this configuration accepts.

@@ -361,6 +361,12 @@ func inBubble(t *testing.T, f func(t *testing.T, d *desk)) {
 				}
 				return agent.Capabilities{Guide: true}, nil
 			},
+			Accept: func(n agent.NewSession) error {
+				if n.Scenario == "unknown" {
+					return agent.Errorf(agent.CodeInvalid, "no scenario %q", n.Scenario)
+				}
+				return nil
+			},
 		})
 		go d.Run(t.Context())
 		synctest.Wait()

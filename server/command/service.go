@@ -15,7 +15,10 @@ type Options struct {
 	Live  Live
 	// Card says what a provider can do, for a new session. Its error refuses the session:
 	// CodeInvalid for a provider there is none of, CodeProviderUnavailable with what helps.
-	Card   func(ctx context.Context, provider string) (agent.Capabilities, error)
+	Card func(ctx context.Context, provider string) (agent.Capabilities, error)
+	// Accept says whether a new session could be opened as it was chosen; nil accepts all.
+	// CodeInvalid.
+	Accept func(n agent.NewSession) error
 	Logger *slog.Logger // default: slog.Default
 	Clock  Clock        // default: the machine's
 
@@ -179,6 +182,11 @@ func (s *Service) CreateSession(ctx context.Context, n agent.NewSession) (agent.
 	}
 	if n.Capabilities, err = s.Card(ctx, n.Provider); err != nil {
 		return agent.Submitted{}, err
+	}
+	if s.Accept != nil {
+		if err := s.Accept(n); err != nil {
+			return agent.Submitted{}, err
+		}
 	}
 	sub, err := s.Store.CreateSession(ctx, n)
 	if err != nil {

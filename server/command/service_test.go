@@ -43,6 +43,7 @@ func TestInputIsChecked(t *testing.T) {
 			"relative cwd":         create(agent.NewSession{Provider: "demo", Cwd: "src"}),
 			"cwd that is not":      create(agent.NewSession{Provider: "demo", Cwd: "/no/such/place"}),
 			"control in scenario":  create(agent.NewSession{Provider: "demo", Scenario: "a\x00"}),
+			"unknown scenario":     create(agent.NewSession{Provider: "demo", Scenario: "unknown"}),
 			"blank first message":  create(agent.NewSession{Provider: "demo", Message: &agent.NewMessage{}}),
 			"relative workspace":   workspace("", "here"),
 			"workspace that's not": workspace("", "/no/such/place"),

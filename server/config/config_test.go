@@ -129,7 +129,7 @@ func TestErrorsNameThePlace(t *testing.T) {
 		{"bad word", "[storage]\nsynchronous = \"off\"\n", nil, []string{"storage.synchronous", "full, normal"}},
 		{"listen without host", "listen = \":4880\"\n", nil, []string{"listen", "host:port"}},
 		{"variable", "", []string{"TURNKEEPER_LISTEN", "nowhere"}, []string{"TURNKEEPER_LISTEN", "nowhere"}},
-		{"short token", "", []string{"TURNKEEPER_TOKEN", "abc"}, []string{"TURNKEEPER_TOKEN", "16"}},
+		{"short token", "", []string{"TURNKEEPER_TOKEN", "abc"}, []string{"TURNKEEPER_TOKEN", "32", "openssl"}},
 		{"relative program", "", []string{"TURNKEEPER_CODEX_BIN", "codex"}, []string{"TURNKEEPER_CODEX_BIN", "absolute"}},
 		{"unknown settings", "[providers.claude]\nsettings = [\"user\", \"all\"]\n", nil, []string{"providers.claude.settings", "all", "local"}},
 		{"no wait at all", "[providers.claude]\ncontinuation = \"0s\"\n", nil, []string{"providers.claude.continuation"}},
@@ -153,7 +153,7 @@ func TestErrorsNameThePlace(t *testing.T) {
 }
 
 func TestTokenIsNeverShownAndItsFileMustBePrivate(t *testing.T) {
-	const token = "correct-horse-battery"
+	const token = "correct-horse-battery-staple-again"
 	dir := home(t, "token = \""+token+"\"\n")
 	c, err := Load(Input{Env: env("TURNKEEPER_HOME", dir)})
 	if err != nil {
@@ -182,7 +182,7 @@ func TestExposureNeedsATokenOfOnesOwn(t *testing.T) {
 		if err := c.CheckExposure(); errors.Is(err, ErrExposed) != open {
 			t.Errorf("%s without a token: %v", listen, err)
 		}
-		c.Token = "a-token-of-my-own"
+		c.Token = "a-token-of-my-own-that-nobody-guesses"
 		if err := c.CheckExposure(); err != nil {
 			t.Errorf("%s with a token: %v", listen, err)
 		}

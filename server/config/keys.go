@@ -97,12 +97,21 @@ func setListen(c *Config, s string) error {
 	return nil
 }
 
-// minToken is the shortest token a person may choose; a generated one is longer.
-const minToken = 16
+// MinToken is the shortest token that is taken, in characters: 32 of the kind that
+// `openssl rand -hex 16` gives are 128 random bits. A generated one is longer.
+const MinToken = 32
+
+// CheckToken refuses a token that could be guessed, or that no header can carry.
+func CheckToken(s string) error {
+	if len(s) < MinToken || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("a token needs at least %d visible ASCII characters; openssl rand -hex 32 gives one", MinToken)
+	}
+	return nil
+}
 
 func setToken(c *Config, s string) error {
-	if len(s) < minToken || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf("a token needs at least %d visible ASCII characters", minToken)
+	if err := CheckToken(s); err != nil {
+		return err
 	}
 	c.Token = s
 	return nil

@@ -18,11 +18,12 @@ import (
 // adapters is the one table from provider names to constructors. owner marks every process
 // that is started, so that the next run finds what this one left behind.
 func adapters(c *config.Config, owner string, log *slog.Logger) map[string]provider.Adapter {
+	codexEnv := inherited(c.ProviderEnv, c.Codex.Env)
 	all := []provider.Adapter{
 		demo.New(demo.Options{}),
 		withEnv{
-			codex.New(codex.Options{Binary: c.Codex.Bin, Owner: owner, Logger: log}),
-			inherited(c.ProviderEnv, c.Codex.Env),
+			codex.New(codex.Options{Binary: c.Codex.Bin, Owner: owner, Logger: log, Env: codexEnv}),
+			codexEnv,
 		},
 		withEnv{
 			claude.New(claude.Options{
@@ -89,6 +90,17 @@ type withEnv struct {
 func (a withEnv) Open(ctx context.Context, p provider.OpenParams, sink provider.Sink) (provider.Runtime, error) {
 	p.Env = a.env
 	return a.Adapter.Open(ctx, p, sink)
+}
+
+// CheckChoice implements provider.Chooser for an adapter that does.
+func (a withEnv) CheckChoice(c provider.Choice) error { return checkChoice(a.Adapter, c) }
+
+// checkChoice asks an adapter that can say.
+func checkChoice(a provider.Adapter, c provider.Choice) error {
+	if chooser, ok := a.(provider.Chooser); ok {
+		return chooser.CheckChoice(c)
+	}
+	return nil
 }
 
 // inherited is what of our own environment the lists allow.

@@ -36,7 +36,7 @@ const never = 100 * 365 * 24 * time.Hour
 
 // assemble opens the database, recovers what an earlier run left, and puts the parts
 // together. When it returns an error nothing is left open.
-func (d *Daemon) assemble(ctx context.Context, log *slog.Logger, token string, addr net.Addr) (_ *parts, err error) {
+func (d *Daemon) assemble(ctx context.Context, log *slog.Logger, token *tokenKeeper, addr net.Addr) (_ *parts, err error) {
 	c := d.opt.Config
 	mint := agent.NewMinter(func() string { return uuid.Must(uuid.NewV7()).String() })
 	p := &parts{}
@@ -63,12 +63,12 @@ func (d *Daemon) assemble(ctx context.Context, log *slog.Logger, token string, a
 		idleClose = never
 	}
 	p.live = live.New(live.Options{Adapters: table, Recorder: p.store, Deltas: h.Delta, Mint: mint, Logger: log, IdleClose: idleClose})
-	p.commands = command.New(command.Options{Store: p.store, Live: live.Port{Live: p.live}, Card: cards.capabilities, Logger: log, CancelBound: c.CancelBound})
+	p.commands = command.New(command.Options{Store: p.store, Live: live.Port{Live: p.live}, Card: cards.capabilities, Accept: cards.accept, Logger: log, CancelBound: c.CancelBound})
 	p.worker.Go(func() { p.commands.Run(context.WithoutCancel(ctx)) }) // Close ends it, in its turn
 	p.api = api.New(http.NewServeMux(), api.Deps{
 		Reader: p.store, Commands: p.commands, Hub: h,
 		Providers: cards.all, Diagnostics: func() map[string]uint64 { return p.live.Diagnostics().Counts }, Ready: d.readiness,
-		Assets: web.Dist(), Token: token, Hosts: hosts(c, addr),
+		Assets: web.Dist(), Token: token.token, Refresh: token.look, Hosts: hosts(c, addr),
 		Version: d.opt.Version, Logger: log,
 	})
 	return p, nil

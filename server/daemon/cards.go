@@ -70,3 +70,12 @@ func (c *cards) capabilities(ctx context.Context, name string) (agent.Capabiliti
 	}
 	return info.Capabilities, nil
 }
+
+// accept refuses a session that its provider could not open as it was chosen.
+func (c *cards) accept(n agent.NewSession) error {
+	known, ok := c.each[n.Provider]
+	if !ok {
+		return nil // capabilities says so
+	}
+	return checkChoice(known.adapter, provider.Choice{PermissionMode: n.PermissionMode, Scenario: n.Scenario})
+}

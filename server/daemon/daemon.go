@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -84,16 +85,16 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	if err := prepareDir(c.Dir); err != nil {
 		return err
 	}
-	held, err := acquire(c.LockFile(), c.Dir)
+	held, err := acquire(c.LockFile(), c.Dir, c.Home != "")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, held.release()) }()
-	token, err := ensureToken(c.Token, c.TokenFile())
+	token, err := newTokenKeeper(c.Token, c.TokenFile())
 	if err != nil {
 		return err
 	}
-	log, file, err := newLogger(c.LogFile(), d.opt.Console, c.Log, func() []string { return []string{token} })
+	log, file, err := newLogger(c.LogFile(), d.opt.Console, c.Log, token.secrets)
 	if err != nil {
 		return startErrorf(CodeDirectory, err, "%v", err)
 	}
@@ -107,7 +108,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-func (d *Daemon) run(ctx context.Context, log *slog.Logger, token string) (err error) {
+func (d *Daemon) run(ctx context.Context, log *slog.Logger, token *tokenKeeper) (err error) {
 	c := d.opt.Config
 	l, err := listen(ctx, c.Listen, d.opt.AnyPort)
 	if err != nil {
@@ -119,6 +120,12 @@ func (d *Daemon) run(ctx context.Context, log *slog.Logger, token string) (err e
 		return errors.Join(err, l.Close())
 	}
 	defer func() { err = errors.Join(err, p.end(log)) }()
+	token.follow(log, p.api.SetToken)
+	looking, stopLooking := context.WithCancel(ctx)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { token.run(looking) })
+	defer keeper.Wait()
+	defer stopLooking()
 	server := api.Server(p.api.Handler())
 	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	served := make(chan error, 1)

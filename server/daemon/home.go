@@ -56,8 +56,9 @@ func isHome(dir string) bool {
 type lock struct{ held *flock.Flock }
 
 // acquire takes the lock at path or says who has it. The holder's number is in the file;
-// it is there for people, the lock is what counts.
-func acquire(path, dir string) (*lock, error) {
+// it is there for people, the lock is what counts. chosen says that dir is not where one
+// looks unless told to.
+func acquire(path, dir string, chosen bool) (*lock, error) {
 	held := flock.New(path, flock.SetPermissions(0o600))
 	ok, err := held.TryLock()
 	if err != nil {
@@ -69,7 +70,11 @@ func acquire(path, dir string) (*lock, error) {
 		if pid > 0 {
 			who = "a daemon with pid " + strconv.Itoa(pid)
 		}
-		e := startErrorf(CodeRunning, nil, "%s already serves %s; open it with: turnkeeper open, or give this one a directory of its own with --home", who, dir)
+		open := "turnkeeper open"
+		if chosen {
+			open += " --home " + dir
+		}
+		e := startErrorf(CodeRunning, nil, "%s already serves %s; open its page with: %s; or give this one a directory of its own with --home", who, dir, open)
 		e.PID = pid
 		return nil, e
 	}

@@ -67,11 +67,11 @@ func TestOneDaemonPerDirectory(t *testing.T) {
 	if held, _, err := Locked(path); held || err != nil {
 		t.Fatalf("nobody was there: %v, %v", held, err)
 	}
-	first, err := acquire(path, "DIR")
+	first, err := acquire(path, "DIR", true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = acquire(path, "DIR")
+	_, err = acquire(path, "DIR", true)
 	var e *StartError
 	if !errors.As(err, &e) || e.Code != CodeRunning || e.PID != os.Getpid() {
 		t.Errorf("a second one got %v", err)
@@ -82,42 +82,12 @@ func TestOneDaemonPerDirectory(t *testing.T) {
 	if err := first.release(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := acquire(path, "DIR")
+	again, err := acquire(path, "DIR", true)
 	if err != nil {
 		t.Fatalf("after the first had ended: %v", err)
 	}
 	if err := again.release(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestToken(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "token")
-	made, err := ensureToken("", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m := mode(t, path); m != 0o600 {
-		t.Errorf("mode %o", m)
-	}
-	if len(made) < 40 || strings.ContainsAny(made, " \n") {
-		t.Errorf("a token of %d characters", len(made))
-	}
-	if again, err := ensureToken("", path); again != made || err != nil {
-		t.Errorf("a second start reads %v, %v", again == made, err)
-	}
-	if got, err := ensureToken("a-token-of-my-own", path); got != "a-token-of-my-own" || err != nil {
-		t.Errorf("a configured token does not outrank the file: %v", err)
-	}
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ensureToken("", path); codeOf(err) != CodeToken {
-		t.Errorf("a token others can read: %v", err)
-	}
-	rotated, err := NewToken(path)
-	if err != nil || rotated == made || mode(t, path) != 0o600 {
-		t.Errorf("rotated: same %v, mode %o, %v", rotated == made, mode(t, path), err)
 	}
 }
 

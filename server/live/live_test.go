@@ -382,6 +382,38 @@ func TestIdleRuntimeClosesAndOneAtWorkDoesNot(t *testing.T) {
 	})
 }
 
+// A server that an agent has left running is wanted: it would end with the runtime.
+func TestRuntimeWithAProcessStaysOpen(t *testing.T) {
+	inBubble(t, live.Options{IdleClose: 10 * time.Minute}, func(t *testing.T, w *world) {
+		root := w.root()
+		in := w.started(root)
+		rt := w.adapter.runtime(0)
+		process := func(id agent.ProcessID, status agent.ProcessStatus) {
+			_, err := rt.sink.Apply(agent.ProcessSeen{Process: agent.Process{ID: id, SessionID: root.ID, TurnID: in.Turn, Command: "serve", Status: status}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		process("one", agent.ProcessRunning)
+		process("two", agent.ProcessRunning)
+		process("two", agent.ProcessRunning) // said again
+		rt.finish(in.Turn)
+		process("one", agent.ProcessEnded)
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		if !w.live.Open(root.ID) {
+			t.Error("the process was ended with its idle session")
+		}
+		process("two", agent.ProcessEnded)
+		process("two", agent.ProcessRunning) // an ended one never runs again
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if w.live.Open(root.ID) {
+			t.Error("the idle session stays open")
+		}
+	})
+}
+
 func TestCloseTellsWhatRan(t *testing.T) {
 	inBubble(t, live.Options{}, func(t *testing.T, w *world) {
 		s := w.root()

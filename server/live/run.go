@@ -279,8 +279,9 @@ func (r *run) armIdle(d time.Duration) {
 	r.stopIdle = r.a.l.Clock.AfterFunc(d, func() { r.a.l.spawn(r.closeIdle) })
 }
 
-// closeIdle closes the runtime if nothing has happened for IdleClose and no turn below
-// the root is live; silence alone is never a reason (decisions.md 8).
+// closeIdle closes the runtime if nothing has happened for IdleClose, no turn below the
+// root is live and no process runs; silence alone is never a reason (decisions.md 8). The
+// process would end with the runtime, and whoever had a server started wants it to stay.
 func (r *run) closeIdle() {
 	select {
 	case <-r.rt.Done():
@@ -302,7 +303,7 @@ func (r *run) closeIdle() {
 		return
 	}
 	remembered, err := r.a.l.Recorder.Remember(r.a.l.ctx, r.a.root)
-	if err != nil || anyLive(remembered) {
+	if err != nil || anyLive(remembered) || r.sink.processes() > 0 {
 		r.armIdle(r.a.l.IdleClose)
 		return
 	}

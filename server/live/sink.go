@@ -24,6 +24,13 @@ type sink struct {
 	streams map[agent.MessageID]*stream
 	stop    func() bool // of the timer that flushes text
 	turns   map[agent.TurnID]*providerTurn
+	outlive map[processKey]bool // processes that run, though no turn may
+}
+
+// processKey names a process within the tree.
+type processKey struct {
+	session agent.SessionID
+	id      agent.ProcessID
 }
 
 // providerTurn is the newest provider turn of one root turn.
@@ -45,6 +52,7 @@ func newSink(a *actor) *sink {
 	return &sink{
 		a: a, order: make(chan struct{}, 1), last: a.l.Clock.Now(),
 		streams: map[agent.MessageID]*stream{}, turns: map[agent.TurnID]*providerTurn{},
+		outlive: map[processKey]bool{},
 	}
 }
 
@@ -132,8 +140,15 @@ func (s *sink) note(f agent.Fact, applied agent.Applied) {
 		s.unfollow(f.Turn)
 	case agent.SessionLost:
 		s.lost = true
+	case agent.ProcessSeen:
+		switch p := (processKey{f.Process.SessionID, f.Process.ID}); {
+		case f.Process.Status == agent.ProcessEnded:
+			delete(s.outlive, p)
+		case applied.Verdict == agent.VerdictApplied:
+			s.outlive[p] = true
+		}
 	case agent.SessionDescribed, agent.ChildStarted, agent.TurnStarted, agent.TextAppended,
-		agent.InteractionAsked, agent.InteractionEnded, agent.UsageReported, agent.ProcessSeen:
+		agent.InteractionAsked, agent.InteractionEnded, agent.UsageReported:
 	}
 	if applied.RootSettled { // one root turn is open at a time, and nothing lives below a settled one
 		clear(s.turns)
@@ -213,6 +228,12 @@ func (s *sink) touch() {
 func (s *sink) active() time.Time {
 	defer s.hold()()
 	return s.last
+}
+
+// processes says how many processes run that closing the runtime would end.
+func (s *sink) processes() int {
+	defer s.hold()()
+	return len(s.outlive)
 }
 
 // Diagnose implements provider.Sink.

@@ -33,7 +33,7 @@ type Info struct {
 	Name            string             `json:"name"`
 	DisplayName     string             `json:"displayName"`
 	Found           bool               `json:"found"`
-	Reason          string             `json:"reason,omitempty" doc:"Why it cannot be used, and what helps"`
+	Reason          string             `json:"reason,omitempty" doc:"Why it cannot be used, or that it was found and lacks an account; and what helps"`
 	Path            string             `json:"path,omitempty"`
 	Version         string             `json:"version,omitempty"`
 	Capabilities    agent.Capabilities `json:"capabilities"`

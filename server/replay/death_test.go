@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -22,6 +24,8 @@ var death = map[string]string{
 	"claude": `{"t":%d,"dir":"note","msg":{"event":"kill","signal":"SIGKILL"}}`,
 }
 
+var wireLineOf = regexp.MustCompile(`"dir": ?"(in|out)"`)
+
 // A process can be killed at any moment: that ends everything that lives, and nothing is
 // left open (decisions.md 9).
 func TestDeathAtAnyMoment(t *testing.T) {
@@ -32,9 +36,11 @@ func TestDeathAtAnyMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
+		// Before the first line of the wire there is no recording to read.
+		first := 1 + slices.IndexFunc(lines, func(l []byte) bool { return wireLineOf.Match(l) })
 		r := rand.New(rand.NewPCG(uint64(len(lines)), 3))
 		for range *deaths {
-			at := 1 + r.IntN(len(lines))
+			at := first + r.IntN(len(lines)-first+1)
 			text := append(bytes.Join(lines[:at], []byte("\n")), fmt.Appendf(nil, "\n"+death[s.provider], 3600_000)...)
 			end, err := Run(context.Background(), s.provider, bytes.NewReader(text))
 			if err != nil {

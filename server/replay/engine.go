@@ -109,9 +109,9 @@ func (e *engine) play(lines []line) error {
 // turn is one line's moment.
 func (e *engine) turn(at int, l line) error {
 	switch l.Dir {
-	case "in":
+	case dirIn:
 		e.dialect.feed(at, l.Msg)
-	case "out":
+	case dirOut:
 		if err := e.obey(at, e.dialect.read(at, l.Msg)); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (e *engine) note(msg json.RawMessage) {
 // unwritten reports whether a line was meant for a process that had ended already, which
 // the recorder found only when it wrote: its note follows.
 func unwritten(lines []line, at int) bool {
-	if lines[at].Dir != "out" || at+1 == len(lines) || lines[at+1].Dir != "note" {
+	if lines[at].Dir != dirOut || at+1 == len(lines) || lines[at+1].Dir != "note" {
 		return false
 	}
 	var n remark

@@ -159,6 +159,11 @@ func TestWhatCannotBeReplayed(t *testing.T) {
 		{"nobody", "{}", "there are: acp, claude, codex"},
 		{"codex", "", "empty"},
 		{"codex", "{\"t\":1,\"dir\":\"in\",\"msg\":{}}\nnot a line\n", "line 2"},
+		{"codex", "{\"t\":1,\"dir\":\"in\",\"msg\":{}}\n\n{\"t\":2,\"di\n{\"t\":3,\"dir\":\"in\",\"msg\":{}}\n", "line 3"}, // cut, but not the last
+		{"codex", "{\"t\":1,\"dir\":\"in\",\"msg\":{}} {}\n", "line 1"},
+		{"codex", "{\"t\":1,\"dir\":\"in\",\"msg\":{}}\n{\"t\":2,\"di\n", "line 2"}, // it was ended, and wrong
+		{"codex", "{\"t\":1,\"di", "no whole line"},
+		{"codex", "{\"level\":\"info\"}\n{\"level\":\"warn\"}\n", "this is no recording"},
 	} {
 		_, err := Run(t.Context(), c.provider, strings.NewReader(c.recording))
 		if !errors.Is(err, &agent.Error{Code: agent.CodeInvalid}) || !strings.Contains(err.Error(), c.says) {
@@ -180,5 +185,36 @@ func TestReplayOfNonsense(t *testing.T) {
 	}, "\n")))
 	if err != nil || len(end.Sessions) != 0 || end.Sessions == nil {
 		t.Errorf("end %+v, %v", end, err)
+	}
+}
+
+// A recorder that is killed leaves half a line: what it had recorded whole is replayed, and
+// the end says so. Wherever the cut is, the rest counts as if it had never been begun.
+func TestRecordingCutInItsLastLine(t *testing.T) {
+	whole, err := os.ReadFile(filepath.Join(codexSuite.dir(), "a-plain.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := whole[:bytes.LastIndexByte(whole[:len(whole)-1], '\n')+1]
+	end, err := Run(t.Context(), "codex", bytes.NewReader(kept))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := encode(t, end)
+	for _, left := range []int{1, 7, (len(whole) - len(kept)) / 2, len(whole) - len(kept) - 2} {
+		got, err := Run(t.Context(), "codex", bytes.NewReader(whole[:len(kept)+left]))
+		if err != nil {
+			t.Fatalf("%d bytes of the last line: %v", left, err)
+		}
+		if got.Diagnostics.Truncated != 1 {
+			t.Errorf("%d bytes of the last line: %+v", left, got.Diagnostics)
+		}
+		got.Diagnostics.Truncated = 0
+		if diff := cmp.Diff(string(want), string(encode(t, got))); diff != "" {
+			t.Errorf("%d bytes of the last line changed the end:\n%s", left, diff)
+		}
+	}
+	if end, err := Run(t.Context(), "codex", bytes.NewReader(whole[:len(whole)-1])); err != nil || end.Diagnostics.Truncated != 0 {
+		t.Errorf("a last line that only lacks its newline is whole: %+v, %v", end, err)
 	}
 }

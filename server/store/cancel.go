@@ -43,12 +43,11 @@ func (s *Store) PrepareCancel(ctx context.Context, session agent.SessionID, turn
 			out, err = t.prepareCancel(owner, r, op, client)
 			return err
 		}
-		targets, err := t.q.Targets(bg, op.PK)
-		if err != nil {
-			return fmt.Errorf("targets of %s: %w", op.ID, err)
+		targets, err := t.targets(op)
+		if err == nil {
+			out = operationOf(op, targets)
 		}
-		out = operationOf(op, targets)
-		return nil
+		return err
 	})
 	return out, settled, err
 }
@@ -72,37 +71,40 @@ func (t *tx) prepareCancel(owner *ident, r *turnRow, op *dbgen.Operation, client
 	if err != nil {
 		return out, err
 	}
-	keys := make([]int64, len(children), len(children)+1)
-	for i, c := range children {
-		keys[i] = c.PK
-	}
-	if err := t.closeChildren(owner, children, keys); err != nil {
+	targets, err := t.closeTargets(owner, r, op, children, again)
+	if err != nil {
 		return out, err
 	}
+	t.emitOperation(owner.home, op, targets)
+	return operationOf(op, targets), nil
+}
+
+// closeTargets closes the turns that a cancel is about, records them, and returns its targets.
+func (t *tx) closeTargets(owner *ident, r *turnRow, op *dbgen.Operation, children []*turnRow, again bool) ([]dbgen.OperationTarget, error) {
+	if err := t.closeChildren(owner, r, children); err != nil {
+		return nil, err
+	}
+	if err := t.insertTargets(r, op, children, again); err != nil {
+		return nil, fmt.Errorf("targets: %w", err)
+	}
 	if r.IsRoot == 1 {
-		keys, children = append(keys, r.PK), append(children, r)
+		children = append(children, r)
 		r.Closed, r.Cancel, r.dirty = 1, agent.CancelOpen, true
 		t.touch(r.PK)
 	}
 	if err := t.supersedeQuestions(owner, children); err != nil {
-		return out, err
+		return nil, err
 	}
-	if err := t.q.InsertTargets(bg, dbgen.InsertTargetsParams{Operation: op.PK, Keys: keysJSON(keys)}); err != nil {
-		return out, fmt.Errorf("targets: %w", err)
+	if again { // those of earlier attempts that have ended since are targets too
+		return t.targets(op)
 	}
 	targets := make([]dbgen.OperationTarget, len(children))
 	for i, c := range children {
-		targets[i] = dbgen.OperationTarget{Turn: c.PK, SessionID: c.SessionID, TurnID: c.ID, State: agent.TargetRequested}
+		targets[i] = dbgen.OperationTarget{Operation: op.PK, Turn: c.PK, SessionID: c.SessionID, TurnID: c.ID, State: agent.TargetRequested}
 	}
-	if again { // those of earlier attempts that have ended since are targets too
-		if targets, err = t.q.Targets(bg, op.PK); err != nil {
-			return out, fmt.Errorf("targets of %s: %w", op.ID, err)
-		}
-	} else {
-		slices.SortFunc(targets, func(a, b dbgen.OperationTarget) int { return cmp.Compare(a.Turn, b.Turn) })
-	}
-	t.emitOperation(owner.home, op, targets)
-	return operationOf(op, targets), nil
+	slices.SortFunc(targets, func(a, b dbgen.OperationTarget) int { return cmp.Compare(a.Turn, b.Turn) })
+	t.s.w.targets[op.PK] = targets
+	return targets, nil
 }
 
 // liveTargets is every live child turn that a cancel of r is about.
@@ -110,6 +112,9 @@ func (t *tx) liveTargets(owner *ident, r *turnRow) ([]*turnRow, error) {
 	var keys []int64
 	var err error
 	if r.IsRoot == 1 {
+		if all := t.remembered(owner, r); all != nil {
+			return all, nil
+		}
 		keys, err = t.q.LiveBelow(bg, r.PK)
 	} else {
 		keys, err = t.q.LiveOfSubtree(bg, dbgen.LiveOfSubtreeParams{Session: owner.pk, RootTurn: r.RootTurn})
@@ -118,6 +123,25 @@ func (t *tx) liveTargets(owner *ident, r *turnRow) ([]*turnRow, error) {
 		return nil, fmt.Errorf("live turns: %w", err)
 	}
 	return t.holdAll(keys)
+}
+
+// remembered is every live turn below a root turn in the order of sessions, or nil where the
+// writer does not remember all of them.
+func (t *tx) remembered(root *ident, r *turnRow) []*turnRow {
+	if int64(len(t.s.w.turns)) < root.active {
+		return nil
+	}
+	all := make([]*turnRow, 0, root.active)
+	for _, c := range t.s.w.turns {
+		if c.RootTurn == r.PK && c.IsRoot == 0 && c.SettledAt == 0 {
+			all = append(all, c)
+		}
+	}
+	if int64(len(all)) != root.active {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b *turnRow) int { return cmp.Compare(a.Session, b.Session) })
+	return all
 }
 
 // holdAll returns turns in the order of their keys, nil for one that is not there; what the
@@ -160,8 +184,8 @@ func (t *tx) holdTargets(targets []dbgen.OperationTarget) ([]*turnRow, error) {
 	return turns, err
 }
 
-// closeChildren is the fence: the targets are settling from here on.
-func (t *tx) closeChildren(owner *ident, rows []*turnRow, keys []int64) error {
+// closeChildren is the fence: the targets below what is canceled are settling from here on.
+func (t *tx) closeChildren(owner *ident, canceled *turnRow, rows []*turnRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -169,13 +193,19 @@ func (t *tx) closeChildren(owner *ident, rows []*turnRow, keys []int64) error {
 	if err != nil {
 		return err
 	}
-	n, err := t.q.CloseTurns(bg, keysJSON(keys))
+	var n int64
+	if canceled.IsRoot == 1 {
+		n, err = t.q.CloseLiveBelow(bg, canceled.PK)
+	} else {
+		n, err = t.q.CloseTurns(bg, keysJSON(keysOf(rows)))
+	}
 	if err != nil {
 		return fmt.Errorf("close %d turns: %w", len(rows), err)
 	}
 	if n != int64(len(rows)) {
 		return fmt.Errorf("close %d turns: %d were live", len(rows), n)
 	}
+	t.pending = slices.Grow(t.pending, len(rows))
 	for _, r := range rows {
 		next, verdict, _ := agent.NextTurn(stateOf(&r.Turn), agent.Change{Step: agent.StepClose})
 		applyState(r, next)
@@ -221,15 +251,14 @@ func (s *Store) Hear(ctx context.Context, id agent.OperationID, heard []agent.Ev
 		if err != nil || !op.Status.Open() {
 			return err
 		}
-		targets, err := t.q.Targets(bg, op.PK)
+		targets, err := t.targets(op)
 		if err != nil {
-			return fmt.Errorf("targets of %s: %w", id, err)
+			return err
 		}
 		changed := false
+		find := finder(targets, len(heard))
 		for _, e := range heard {
-			i := slices.IndexFunc(targets, func(o dbgen.OperationTarget) bool {
-				return o.TurnID == e.TurnID && o.SessionID == e.SessionID
-			})
+			i := find(e.SessionID, e.TurnID)
 			if i < 0 {
 				continue // not one of ours: nothing is decided by it
 			}
@@ -298,7 +327,7 @@ func (t *tx) settleTargets(op *dbgen.Operation, targets []dbgen.OperationTarget)
 	if err != nil {
 		return nil, err
 	}
-	var endings []ending
+	endings := make([]ending, 0, len(targets))
 	states := make([]agent.TargetState, len(targets))
 	for i, r := range turns {
 		if r == nil { // deleted meanwhile: all there is is what was heard before
@@ -325,34 +354,6 @@ func (t *tx) settleTargets(op *dbgen.Operation, targets []dbgen.OperationTarget)
 		targets[i].State = states[i]
 	}
 	return states, t.settleChildren(root, endings)
-}
-
-// writeStates writes what each target now reads: the state that most have to all of them,
-// and then the others.
-func (t *tx) writeStates(op *dbgen.Operation, targets []dbgen.OperationTarget, states []agent.TargetState) error {
-	groups := map[agent.TargetState][]int64{}
-	var most agent.TargetState
-	changed := false
-	for i, state := range states {
-		groups[state] = append(groups[state], targets[i].Turn)
-		if len(groups[state]) > len(groups[most]) {
-			most = state
-		}
-		changed = changed || targets[i].State != state
-	}
-	if !changed {
-		return nil
-	}
-	err := t.q.WriteAllTargets(bg, dbgen.WriteAllTargetsParams{State: most, Operation: op.PK})
-	for state, turns := range groups {
-		if state != most && err == nil {
-			err = t.q.WriteTargets(bg, dbgen.WriteTargetsParams{State: state, Operation: op.PK, Turns: keysJSON(turns)})
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("targets of %s: %w", op.ID, err)
-	}
-	return nil
 }
 
 func (t *tx) rootOf(op *dbgen.Operation) (*ident, error) {

@@ -14,11 +14,18 @@ import (
 const (
 	// checkpointEvery is by how much the log grows until it is copied.
 	checkpointEvery = 8 << 20
-	// logBound is the size of the log at which the writer itself, between two
-	// transactions, finishes the copy and lets the log start over. Under a steady load the
-	// copy beside it is always a few frames behind, and the log would never start over.
-	logBound = 12 << 20
-	pageSize = 4096
+	// Under a steady load the copy is always a little behind, and the log would never start
+	// over. So it is made again, until fewFrames are left or mostTries were made: what is left
+	// the writer copies between two transactions, which takes no longer than a commit, and its
+	// next one starts the log over.
+	fewFrames = 64
+	mostTries = 3
+	// logBound is the size of the log at which the writer copies all of that itself: where
+	// nobody else is at it, or readers keep the log. For a copy that is being made it waits at
+	// hardBound.
+	logBound  = 12 << 20
+	hardBound = 14 << 20
+	pageSize  = 4096
 	// trimEvery is after how many events the outbox is trimmed, trimBatch how much of it
 	// one transaction removes.
 	trimEvery = 4096
@@ -40,6 +47,7 @@ type checkpointer struct {
 	copied   int64 // size of the log when it was last to be copied; the writer's own
 	sinceCut atomic.Int64
 	cut      atomic.Bool  // trim now: a workspace was deleted
+	ready    atomic.Bool  // fewFrames are left to copy
 	overdue  atomic.Bool  // the log is over its bound, and it is time to try
 	logBytes atomic.Int64 // as the last checkpoint saw it
 	nextTry  atomic.Int64 // how large the log must be for that
@@ -95,7 +103,7 @@ func (s *Store) runCheckpointer() {
 			return
 		case <-s.check.wake:
 		}
-		s.passive(s.db.Checkpoint)
+		s.copyLog()
 		if s.check.cut.Swap(false) || s.check.sinceCut.Load() >= trimEvery {
 			s.check.sinceCut.Store(0)
 			s.trimAll()
@@ -103,7 +111,23 @@ func (s *Store) runCheckpointer() {
 	}
 }
 
-func (s *Store) passive(c *sql.Conn) {
+// copyLog copies the log until little of it is left, or more keeps coming.
+func (s *Store) copyLog() {
+	for range mostTries {
+		left, ok := s.passive(s.db.Checkpoint)
+		if !ok {
+			return
+		}
+		if left <= fewFrames {
+			break
+		}
+	}
+	s.check.ready.Store(true)
+}
+
+// passive copies what the log has when it begins, without waiting for anybody. It returns how
+// many frames came meanwhile, or were kept by readers, and false where nothing was copied.
+func (s *Store) passive(c *sql.Conn) (left int64, ok bool) {
 	s.check.copying.Lock()
 	defer s.check.copying.Unlock()
 	var busy, frames, done int64
@@ -111,13 +135,20 @@ func (s *Store) passive(c *sql.Conn) {
 		if !isBusy(err) {
 			s.opt.Logger.Warn("checkpoint failed", "error", err)
 		}
-		return
+		return 0, false
 	}
 	s.check.saw(frames)
 	if s.check.logBytes.Load() <= s.check.bound { // it has started over by itself
 		s.check.nextTry.Store(s.check.bound)
 	}
 	s.check.overdue.Store(s.check.logBytes.Load() > s.check.nextTry.Load())
+	if c != s.w.conn { // frames are counted when the copy begins
+		var now int64
+		if err := c.QueryRowContext(bg, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &now, new(int64)); err == nil && now > frames {
+			frames = now
+		}
+	}
+	return frames - done, busy == 0
 }
 
 // saw notes the size of the log; frames is negative where SQLite could not look.
@@ -127,17 +158,17 @@ func (c *checkpointer) saw(frames int64) {
 	}
 }
 
-// look asks how large the log is now and has it copied when it has grown enough. It reports
-// whether the copy did not keep pace, so that the writer must wait for it.
-func (s *Store) look() bool {
+// look asks how large the log is now and has it copied when it has grown enough. It returns the
+// size, 0 where it was not yet time to ask.
+func (s *Store) look() int64 {
 	c := &s.check
 	if c.written < c.every/8 {
-		return false
+		return 0
 	}
 	c.written = 0
 	var busy, frames, done int64
 	if err := s.w.conn.QueryRowContext(bg, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &frames, &done); err != nil || frames < 0 {
-		return false
+		return 0
 	}
 	size := frames * pageSize
 	if size < c.copied { // it has started over
@@ -148,17 +179,31 @@ func (s *Store) look() bool {
 		c.copied = size
 		c.ring()
 	}
-	return size > c.nextTry.Load()
+	return size
 }
 
-// afterCommit keeps the log bounded; it is called between two transactions. Where somebody
-// reads for long it tries again only when the log has grown by its bound once more.
+// afterCommit keeps the log bounded; it is called between two transactions.
 func (s *Store) afterCommit() {
-	if late := s.look(); !s.check.overdue.Swap(false) && !late {
-		return
+	c := &s.check
+	size := s.look()
+	switch late := size > c.nextTry.Load(); {
+	case c.overdue.Swap(false) || late:
+		if size > hardBound {
+			c.copying.Lock()
+		} else if !c.copying.TryLock() {
+			return // it is being copied
+		}
+		s.restart()
+		c.copying.Unlock()
+	case c.ready.Swap(false):
+		s.passive(s.w.conn)
+		c.copied -= int64(c.every) * 3 / 4 // somebody may read: if so, again soon
 	}
-	s.check.copying.Lock()
-	defer s.check.copying.Unlock()
+}
+
+// restart copies the whole log and lets it start over. Where somebody reads for long it is
+// tried again only when the log has grown by its bound once more.
+func (s *Store) restart() {
 	c := s.w.conn
 	var busy, frames, done int64 = 1, -1, -1
 	_, _ = c.ExecContext(bg, inlineWait)

@@ -94,6 +94,9 @@ func (t *tx) eraseEvents(i *ident, ids []agent.SessionID) error {
 	} else {
 		err = t.q.EraseEventsOfSessions(bg, dbgen.EraseEventsOfSessionsParams{
 			After: after, Below: below, RootID: i.rootID, Gone: text(ids)})
+		if err == nil {
+			err = t.erasePages(after, below, i.rootID, ids)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("events of %s: %w", i.id, err)
@@ -174,10 +177,11 @@ func (t *tx) failOperations(root *ident, list string) error {
 	slices.SortFunc(ops, func(a, b dbgen.Operation) int { return cmp.Compare(a.PK, b.PK) })
 	for n := range ops {
 		op := &ops[n]
-		targets, err := t.q.Targets(bg, op.PK)
+		targets, err := t.targets(op)
 		if err != nil {
-			return fmt.Errorf("targets of %s: %w", op.ID, err)
+			return err
 		}
+		delete(t.s.w.targets, op.PK)
 		t.emitOperation(below(root, op.SessionID), op, targets)
 	}
 	return nil

@@ -45,17 +45,8 @@ func (s *Store) Events(ctx context.Context, ws agent.WorkspaceID, after int64, l
 		if log.Seq, log.Oldest, err = ends(ctx, q, w.PK); err != nil {
 			return err
 		}
-		base := w.PK << seqBits
-		rows, err := q.EventsBetween(ctx, dbgen.EventsBetweenParams{
-			After: base + max(after, 0), Below: (w.PK + 1) << seqBits, Page: int64(min(max(limit, 1), maxLogPage))})
-		if err != nil {
-			return err
-		}
-		log.Items = make([]agent.Event, len(rows))
-		for i := range rows {
-			log.Items[i] = eventOf(&rows[i], ws)
-		}
-		return nil
+		log.Items, err = eventsBetween(ctx, q, &w, span{max(after, 0), log.Oldest, log.Seq, min(max(limit, 1), maxLogPage)})
+		return err
 	})
 	return log, err
 }

@@ -111,9 +111,9 @@ func (t *tx) claim(op *dbgen.Operation, worker string, lease time.Duration) (age
 	if err := t.writeOperation(op); err != nil {
 		return agent.Claimed{}, err
 	}
-	targets, err := t.q.Targets(bg, op.PK)
+	targets, err := t.targets(op)
 	if err != nil {
-		return agent.Claimed{}, fmt.Errorf("targets of %s: %w", op.ID, err)
+		return agent.Claimed{}, err
 	}
 	owner, err := t.session(op.SessionID)
 	if err != nil {
@@ -188,9 +188,9 @@ func (s *Store) complete(ctx context.Context, id agent.OperationID, kind agent.O
 		if op.Kind != kind {
 			return agent.Errorf(agent.CodeInvalid, "operation %s is no %s", id, kind)
 		}
-		targets, err := t.q.Targets(bg, op.PK)
+		targets, err := t.targets(op)
 		if err != nil {
-			return fmt.Errorf("targets of %s: %w", id, err)
+			return err
 		}
 		if op.Status.Open() {
 			var shown *agent.Error
@@ -203,6 +203,7 @@ func (s *Store) complete(ctx context.Context, id agent.OperationID, kind agent.O
 				return err
 			}
 			t.emitOperation(owner.home, op, targets)
+			delete(t.s.w.targets, op.PK)
 		}
 		out = operationOf(op, targets)
 		return nil
@@ -250,7 +251,7 @@ func (s *Store) Retry(ctx context.Context, id agent.OperationID, failure *agent.
 		if err := t.writeOperation(op); err != nil {
 			return err
 		}
-		targets, err := t.q.Targets(bg, op.PK)
+		targets, err := t.targets(op)
 		if err == nil {
 			t.emitOperation(owner.home, op, targets)
 		}

@@ -58,8 +58,8 @@ func TestQueriesUseNamedParametersAndNoSlice(t *testing.T) {
 }
 
 // Statements that read a whole table, because that is what is asked for: the few rows of
-// workspaces, and the count of sessions for metrics.
-var wholeTable = []string{"Workspaces", "WorkspaceKeys", "CountSessions"}
+// workspaces, and the counts of sessions for metrics.
+var wholeTable = []string{"Workspaces", "WorkspaceKeys", "CountSessions", "CountRootSessions"}
 
 // Inserts into a table that others refer to show scans of those: SQLite's code for a foreign
 // key that is violated for a while. It is jumped over as long as none is, and none ever is.

@@ -218,7 +218,7 @@ func parseCursor(s string) (at, pk int64, err error) {
 func (s *Store) Counts(ctx context.Context) (out agent.Counts, err error) {
 	err = s.read(ctx, func(q *dbgen.Queries) error {
 		for to, count := range map[*int64]func(context.Context) (int64, error){
-			&out.Sessions: q.CountSessions, &out.LiveTurns: q.CountLiveTurns, &out.PendingQuestions: q.CountOpenInteractions,
+			&out.Sessions: q.CountSessions, &out.RootSessions: q.CountRootSessions, &out.LiveTurns: q.CountLiveTurns, &out.PendingQuestions: q.CountOpenInteractions,
 			&out.OpenOperations: q.CountOpenOperations, &out.OpenBelowSettled: q.CountOpenBelowSettled,
 		} {
 			n, err := count(ctx)

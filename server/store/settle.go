@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/turnkeeper/turnkeeper/db/dbgen"
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -44,9 +45,17 @@ func (t *tx) settleChildren(root *ident, all []ending) error {
 		groups[g] = append(groups[g], e.row.PK)
 		rows[i], keys[i] = e.row, e.row.PK
 	}
+	rootTurn := all[0].row.RootTurn
 	for g, keys := range groups {
-		n, err := t.q.SettleChildTurns(bg, dbgen.SettleChildTurnsParams{
-			Outcome: g.outcome, ErrorCode: g.code, ErrorText: g.text, SettledAt: t.now, Keys: keysJSON(keys)})
+		var n int64
+		var err error
+		if int64(len(keys)) == root.active { // all that live: rows are changed as they are found
+			n, err = t.q.SettleLiveBelow(bg, dbgen.SettleLiveBelowParams{
+				Outcome: g.outcome, ErrorCode: g.code, ErrorText: g.text, SettledAt: t.now, RootTurn: rootTurn})
+		} else {
+			n, err = t.q.SettleChildTurns(bg, dbgen.SettleChildTurnsParams{
+				Outcome: g.outcome, ErrorCode: g.code, ErrorText: g.text, SettledAt: t.now, Keys: keysJSON(keys)})
+		}
 		if err != nil {
 			return fmt.Errorf("settle %d turns: %w", len(keys), err)
 		}
@@ -56,11 +65,12 @@ func (t *tx) settleChildren(root *ident, all []ending) error {
 	}
 	t.ended = append(t.ended, rows...)
 	t.s.activity.drop(keys...)
+	t.pending = slices.Grow(t.pending, len(rows)+4)
 	for _, r := range rows {
 		t.emit(pendingEvent{kind: agent.TurnUpdated, session: below(root, r.SessionID), turnID: r.ID, turn: r})
 	}
 	t.countLive(root, -int64(len(all)))
-	t.touch(all[0].row.RootTurn)
+	t.touch(rootTurn)
 	return t.closeTurns(rows, prompts, root)
 }
 
@@ -87,9 +97,29 @@ func (t *tx) closeTurns(rows []*turnRow, prompts int64, owner *ident) error {
 	return nil
 }
 
+// manyTurns is from how many turns on their open messages are looked for among all that are
+// open.
+const manyTurns = 256
+
+// openMessages are those of turns below one root turn, or of one turn.
+func (t *tx) openMessages(turns []int64) ([]dbgen.Message, error) {
+	if len(turns) < manyTurns {
+		return t.q.OpenMessagesOf(bg, keysJSON(turns))
+	}
+	open, err := t.q.OpenMessagesBelow(bg, t.s.w.turns[turns[0]].RootTurn)
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	theirs := make(map[int64]bool, len(turns))
+	for _, pk := range turns {
+		theirs[pk] = true
+	}
+	return slices.DeleteFunc(open, func(m dbgen.Message) bool { return !theirs[m.Turn] }), nil
+}
+
 // closeMessages ends the open messages of turns that have settled.
 func (t *tx) closeMessages(turns []int64, owner *ident) error {
-	open, err := t.q.OpenMessagesOf(bg, keysJSON(turns))
+	open, err := t.openMessages(turns)
 	if err != nil || len(open) == 0 {
 		return err
 	}

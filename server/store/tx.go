@@ -358,7 +358,7 @@ func (t *tx) encode(p *pendingEvent) ([]byte, error) {
 	case p.turn != nil:
 		turn := turnOf(&p.turn.Turn)
 		if cap(t.buffer)-len(t.buffer) < maxShortTurn { // a large tree's turns share their memory
-			t.buffer = make([]byte, 0, maxShortTurn*min(len(t.pending), 64))
+			t.buffer = make([]byte, 0, maxShortTurn*min(len(t.pending), 512))
 		}
 		from := len(t.buffer)
 		t.buffer = agent.AppendTurn(t.buffer, &turn)
@@ -373,8 +373,11 @@ func (t *tx) encode(p *pendingEvent) ([]byte, error) {
 		}
 		return agent.AppendSession(make([]byte, 0, 1792), &session), nil
 	}
-	if m, ok := p.entity.(agent.Message); ok {
-		return agent.AppendMessage(make([]byte, 0, len(m.Content)+len(m.Input)+len(m.Output)+512), &m), nil
+	switch e := p.entity.(type) {
+	case agent.Message:
+		return agent.AppendMessage(make([]byte, 0, len(e.Content)+len(e.Input)+len(e.Output)+512), &e), nil
+	case agent.Operation:
+		return agent.AppendOperation(make([]byte, 0, 512+160*len(e.Targets)), &e), nil
 	}
 	return marshal(p.entity)
 }
@@ -392,13 +395,40 @@ func (t *tx) sessionEntity(i *ident) (agent.Session, error) {
 	return t.s.sessionOf(i.row, latest, i.active), nil
 }
 
-// insertEvents appends the events: all in one statement for the few of a common change,
-// in pages for the many of a large tree.
+// insertEvents appends the events: all in one statement for the few of a common change; for
+// the many of a large tree in shared rows where they are of turns, and else in statements of
+// many rows.
 func (t *tx) insertEvents() error {
+	all := t.committed
+	plain := 0 // all[plain:i] are to be rows of their own
+	for i := 0; i < len(all); {
+		n := turnRun(all[i:])
+		if n < leastInPage {
+			i += max(n, 1)
+			continue
+		}
+		if err := t.insertRows(all[plain:i]); err != nil {
+			return err
+		}
+		if err := t.insertPages(all[i : i+n]); err != nil {
+			return fmt.Errorf("events: %w", err)
+		}
+		i += n
+		plain = i
+	}
+	if err := t.insertRows(all[plain:]); err != nil {
+		return err
+	}
+	t.s.w.seqs[t.workspace] = t.base + int64(len(all))
+	return nil
+}
+
+// insertRows appends events that have a row each.
+func (t *tx) insertRows(rest []agent.Event) error {
 	const exact, page = 12, 256
 	at := micros(t.committed[0].Time)
-	args := make([]any, 0, min(len(t.committed), page)*db.EventColumns)
-	for rest := t.committed; len(rest) > 0; {
+	args := make([]any, 0, min(len(rest), page)*db.EventColumns)
+	for len(rest) > 0 {
 		n := len(rest)
 		if n > exact {
 			n = min(n, page)
@@ -421,6 +451,5 @@ func (t *tx) insertEvents() error {
 		}
 		rest = rest[n:]
 	}
-	t.s.w.seqs[t.workspace] = t.base + int64(len(t.committed))
 	return nil
 }

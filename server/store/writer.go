@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"slices"
 
 	"github.com/turnkeeper/turnkeeper/db"
 	"github.com/turnkeeper/turnkeeper/db/dbgen"
@@ -25,6 +24,8 @@ const (
 	// maxCached bounds the identities and streams kept in memory; past it they are
 	// dropped and read again.
 	maxCached = 30_000
+	// maxCancels likewise, of open cancels with their targets.
+	maxCancels = 64
 )
 
 // bg is the context of every statement that writes. A write is short and is never
@@ -54,7 +55,8 @@ type writer struct {
 	turns                           map[int64]*turnRow // live ones, mostly: see evict
 	turnIDs                         map[agent.TurnID]*turnRow
 	streams                         map[agent.MessageID]*stream
-	lastBatch                       int // how many writes the last transaction took
+	targets                         map[int64][]dbgen.OperationTarget // of open cancels
+	lastBatch                       int                               // how many writes the last transaction took
 }
 
 func (w *writer) init(ctx context.Context, s *Store) (err error) {
@@ -114,6 +116,7 @@ func (w *writer) forget() {
 	w.turns = map[int64]*turnRow{}
 	w.turnIDs = map[agent.TurnID]*turnRow{}
 	w.streams = map[agent.MessageID]*stream{}
+	w.targets = map[int64][]dbgen.OperationTarget{}
 }
 
 // evict drops what a unit of work has ended: of an idle conversation nothing is kept.
@@ -365,7 +368,11 @@ func (s *Store) publish(batch []*write) {
 	var events []agent.Event
 	for _, w := range batch {
 		if w.err == nil {
-			events = append(slices.Grow(events, len(w.tx.committed)), w.tx.committed...)
+			if events == nil { // the common one, and the large one, is alone
+				events = w.tx.committed
+			} else {
+				events = append(events, w.tx.committed...)
+			}
 			s.w.evict(w.tx)
 		}
 	}
@@ -373,7 +380,7 @@ func (s *Store) publish(batch []*write) {
 		s.opt.OnCommit(events)
 	}
 	s.check.wrote(len(batch), events) // text that streams is no event
-	if max(len(s.w.idents), len(s.w.turns), len(s.w.streams)) > maxCached {
+	if max(len(s.w.idents), len(s.w.turns), len(s.w.streams)) > maxCached || len(s.w.targets) > maxCancels {
 		s.w.forget()
 	}
 }

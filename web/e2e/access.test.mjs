@@ -67,7 +67,7 @@ test("the theme can be chosen, and is kept", async () => {
   await page.getByRole("button", { name: "Theme" }).click();
   await page.getByRole("button", { name: "Dark" }).click();
   await page.reload();
-  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await page.waitForFunction(() => document.documentElement.dataset.theme === "dark");
   await context.close();
 });
 
@@ -76,6 +76,7 @@ test("the keyboard reaches everything: sessions, the question, its answer, the b
   const { page, problems, context } = await b.signIn(browser, daemon);
   await page.goto(b.address(daemon, ws));
   await page.getByRole("heading", { name: "What should be done?" }).waitFor();
+  await page.locator("a.row").nth(1).waitFor(); // there is nothing to go to before
   await page.keyboard.press("j");
   await page.getByRole("heading", { name: "Review the session change on this branch." }).waitFor(); // needs you: first
   await page.keyboard.press("j");
@@ -84,16 +85,18 @@ test("the keyboard reaches everything: sessions, the question, its answer, the b
   await page.keyboard.press("a");
   const question = page.getByRole("region", { name: /Security reviewer asks/ });
   await question.waitFor();
-  await page.waitForFunction(() => document.activeElement?.classList.contains("question"));
+  await b.focused(question);
   await page.keyboard.press("Tab"); // the command, which scrolls
   await page.keyboard.press("Tab");
-  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Run it");
+  await b.focused(question.getByRole("button", { name: "Run it", exact: true }));
   await page.keyboard.press("c");
-  assert.equal(await page.evaluate(() => document.activeElement?.id), "composer");
+  await b.focused(page.locator("#composer"));
   await page.keyboard.type("jjj");
   assert.ok(page.url().includes(s.session), "letters typed into the box are letters");
   await page.locator("#composer").fill("");
   await page.keyboard.press("Escape");
+  await page.keyboard.press("w"); // goes into the panel that is shown already
+  await b.focused(page.locator("#panel"));
   await page.keyboard.press("w");
   await page.getByRole("complementary", { name: "This turn" }).waitFor({ state: "detached" });
   assert.deepEqual(problems, []);
@@ -101,21 +104,45 @@ test("the keyboard reaches everything: sessions, the question, its answer, the b
 });
 
 test("changes are announced once, streaming text never", async () => {
-  const { page, context } = await b.signIn(browser, daemon);
-  const t = await b.begin(daemon, ws, "plain", "Announce it");
-  await page.goto(b.address(daemon, ws, t.session));
-  await page.evaluate(() => {
-    window.spoken = [];
-    for (const region of document.querySelectorAll("[aria-live]")) {
-      new MutationObserver(() => region.textContent && window.spoken.push(region.textContent)).observe(region, { childList: true, characterData: true, subtree: true });
-    }
-  });
+  const listen = (page) =>
+    page.addInitScript(() => {
+      window.spoken = [];
+      const heard = new Map();
+      new MutationObserver(() => {
+        for (const region of document.querySelectorAll("[aria-live]")) {
+          const text = region.textContent;
+          if (text && text !== heard.get(region)) window.spoken.push(text);
+          heard.set(region, text);
+        }
+      }).observe(document, { childList: true, characterData: true, subtree: true });
+    });
+  const { page, context } = await b.follow(browser, daemon, ws, "plain", { text: "Announce it", before: listen });
   await b.says(b.why(page), /^Completed/, 40_000);
   await page.waitForFunction(() => window.spoken.includes("Turn completed"));
   const spoken = await page.evaluate(() => window.spoken);
   assert.equal(spoken.filter((x) => x === "Turn completed").length, 1);
-  assert.equal(await page.locator(".feed [aria-live]").count(), 0);
+  await b.counts(page.locator(".feed [aria-live]"), 0);
   assert.ok(spoken.length < 6, spoken.join(" | "));
+  await context.close();
+});
+
+/** The question is gone to, and stays in sight while the rest of the transcript is drawn. */
+async function inSight(page, question) {
+  await b.focused(question);
+  const seen = async () => {
+    const box = await question.boundingBox();
+    const { top, bottom } = await page.locator(".scroll").evaluate((el) => el.getBoundingClientRect());
+    assert.ok(box && box.y >= top - box.height / 2 && box.y + box.height / 2 <= bottom, `${JSON.stringify(box)} in ${top}..${bottom}`);
+  };
+  await b.holds(seen);
+  await b.quietly(page, 800, seen); // what is drawn late does not push it out
+}
+
+test("from a page that has loaded nothing the chip leads to the question", async () => {
+  const { page, context } = await b.signIn(browser, daemon, { viewport: { width: 1280, height: 520 } });
+  await page.goto(b.address(daemon, ws));
+  await page.getByRole("button", { name: "1 needs you" }).click();
+  await inSight(page, page.getByRole("region", { name: /Security reviewer asks/ }));
   await context.close();
 });
 
@@ -124,12 +151,19 @@ test("on a phone everything is in reach", async () => {
   await page.goto(b.address(daemon, ws, s.session));
   const question = page.getByRole("region", { name: /Security reviewer asks/ });
   await question.waitFor();
+  await page.getByRole("button", { name: "Answer", exact: true }).tap(); // in the line, also here
+  await inSight(page, question);
+  await page.getByRole("link", { name: "Turnkeeper", exact: true }).tap();
+  await page.getByRole("heading", { name: "What should be done?" }).waitFor();
   await page.getByRole("button", { name: "1 needs you" }).tap();
+  await inSight(page, question);
   for (const name of ["Run it", "Do not run it"]) {
     const button = question.getByRole("button", { name, exact: true });
     await button.scrollIntoViewIfNeeded();
-    const box = await button.boundingBox();
-    assert.ok(box && box.height >= 34 && box.x >= 0 && box.x + box.width <= 360, `${name}: ${JSON.stringify(box)}`);
+    await b.holds(async () => {
+      const box = await button.boundingBox();
+      assert.ok(box && box.height >= 34 && box.x >= 0 && box.x + box.width <= 360, `${name}: ${JSON.stringify(box)}`);
+    });
   }
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(wide <= 360, `the page is ${wide} wide`);
@@ -156,10 +190,13 @@ test("on a phone everything is in reach", async () => {
 });
 
 test("with reduced motion nothing turns", async () => {
-  const t = await b.begin(daemon, ws, "root-first");
+  const t = await b.begin(daemon, ws, "never-cancels"); // works for longer than this test
   const { page, context } = await b.signIn(browser, daemon, { reducedMotion: "reduce" });
   await page.goto(b.address(daemon, ws, t.session));
-  await page.locator(".glyph .ring").first().waitFor();
-  assert.equal(await page.locator(".glyph .ring").first().evaluate((el) => getComputedStyle(el).animationName), "none");
+  // In one step: a ring that is drawn anew in between would have no style.
+  await page.waitForFunction(() => {
+    const ring = document.querySelector(".glyph .ring");
+    return ring !== null && getComputedStyle(ring).animationName === "none";
+  });
   await context.close();
 });

@@ -1,5 +1,6 @@
 // A real Chromium, and the steps that the tests share.
 
+import assert from "node:assert/strict";
 import { existsSync, mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
@@ -19,11 +20,15 @@ export async function launch() {
   return chromium.launch({ executablePath, args: flags });
 }
 
+/** How much slower than this machine a page is to run: with 4 or more, a test that does not wait for what it means to see is found out. */
+const slower = Number(process.env.TURNKEEPER_E2E_SLOWER ?? 1);
+
 /** A page that is signed in. What it logs as an error, and what it may not load, fails the test that asks `clean`. */
 export async function signIn(browser, daemon, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(20_000 * Math.max(1, slower / 2));
+  if (slower > 1) await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: slower });
   const problems = [];
   page.on("pageerror", (error) => problems.push(String(error.stack ?? error)));
   page.on("console", (m) => {
@@ -48,12 +53,39 @@ export async function begin(daemon, ws, scenario, text = scenario) {
   return { session: made.session.id, turn: made.turn.id };
 }
 
+/**
+ * A page that follows the workspace before the session begins, so that it sees everything
+ * of it, however slow it is. `before` is called with the page first.
+ */
+export async function follow(browser, daemon, ws, scenario, { text = scenario, options, before } = {}) {
+  const opened = await signIn(browser, daemon, options);
+  await before?.(opened.page);
+  await opened.page.goto(address(daemon, ws));
+  await opened.page.getByText("live", { exact: true }).waitFor();
+  const s = await begin(daemon, ws, scenario, text);
+  await opened.page.locator(`a.row[data-session="${s.session}"]`).click();
+  await why(opened.page).waitFor();
+  return { s, ...opened };
+}
+
+/** Keeps every text that the line above the composer has shown, also those that pass quickly. */
+export async function recordLines(page) {
+  await page.addInitScript(() => {
+    window.lines = [];
+    new MutationObserver(() => {
+      const text = document.querySelector("#why")?.textContent;
+      if (text && text !== window.lines.at(-1)) window.lines.push(text);
+    }).observe(document, { subtree: true, childList: true, characterData: true });
+  });
+  return () => page.evaluate(() => window.lines);
+}
+
 export const address = (daemon, ws, ...ids) => `${daemon.url}/w/${ws.id}${ids.length ? `/s/${ids.join("/")}` : ""}`;
 export const lane = (page, name) => page.getByRole("region", { name: new RegExp(`^${name}, `) });
 export const why = (page) => page.locator("#why");
 
 /** Waits until the text of a locator matches. */
-export async function says(locator, pattern, timeout = 20_000) {
+export async function says(locator, pattern, timeout = 30_000) {
   const end = Date.now() + timeout;
   let text = "";
   while (Date.now() < end) {
@@ -68,6 +100,33 @@ export async function says(locator, pattern, timeout = 20_000) {
 export async function outcome(daemon, ws, { session, turn }) {
   const t = await daemon.call("GET", `/v1/workspaces/${ws.id}/agent-sessions/${session}/turns/${turn}`);
   return t.outcome ?? t.phase;
+}
+
+/**
+ * Waits until what is claimed holds. What a page shows comes by the stream and is drawn
+ * a frame later: no claim about it can be made once and for all.
+ */
+export async function holds(claim, timeout = 20_000) {
+  const end = Date.now() + timeout;
+  for (;;) {
+    try {
+      return await claim();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
+/** How many elements there are, once there are that many. */
+export const counts = (locator, n) => holds(async () => assert.equal(await locator.count(), n));
+
+export const focused = (locator) => holds(async () => assert.ok(await locator.evaluate((el) => el === document.activeElement), "it did not get the focus"));
+
+/** Lets time pass to prove that nothing happens in it. For nothing else: what is to happen is waited for. */
+export async function quietly(page, milliseconds, claim) {
+  await page.waitForTimeout(milliseconds);
+  await claim();
 }
 
 /** Waits until something is so. */

@@ -46,14 +46,14 @@ test("two pages agree, also one that came late, and the first answer wins", asyn
   for (const { page } of [one, two]) await page.getByRole("button", { name: /Security reviewer/ }).first().click();
   for (const { page } of [one, two]) await page.getByText("The fuzz test finds no crash").first().waitFor();
   for (const { page } of [one, two]) await page.locator(".answered").filter({ hasText: "Run it" }).first().waitFor();
-  assert.equal(await shown(one.page), await shown(two.page));
+  await b.holds(async () => assert.equal(await shown(one.page), await shown(two.page)));
 
   // A third that was never there sees the same.
   const three = await b.signIn(browser, daemon);
   await three.page.goto(b.address(daemon, ws, s.session));
   await three.page.getByRole("button", { name: /Security reviewer/ }).first().click();
   await three.page.getByText("The fuzz test finds no crash").first().waitFor();
-  assert.equal(await shown(three.page), await shown(one.page));
+  await b.holds(async () => assert.equal(await shown(three.page), await shown(one.page)));
   assert.deepEqual([...one.problems, ...two.problems, ...three.problems], []);
   for (const { context } of [one, two, three]) await context.close();
 });
@@ -82,11 +82,11 @@ test("fifty agents at once stay usable, and a session opens without their messag
   await b.says(b.why(page), /^Completed after .*With 50 agents/, 60_000);
   await page.reload();
   await page.getByRole("button", { name: /Show \d+ more that have ended/ }).waitFor();
-  assert.ok((await page.locator(".lane").count()) <= 16);
+  await b.holds(async () => assert.ok((await page.locator(".lane").count()) <= 16));
   await page.getByRole("button", { name: /Show \d+ more that have ended/ }).click();
-  assert.equal(await page.locator(".lane").count(), 50);
+  await b.counts(page.locator(".lane"), 50);
   const { items } = await daemon.call("GET", `/v1/workspaces/${ws.id}/agent-sessions`);
-  assert.equal(await page.locator("nav a.row").count(), items.length, "fifty agents are one row in the list");
+  await b.counts(page.locator("nav a.row"), items.length); // fifty agents are one row in the list
   assert.deepEqual(problems, []);
   await context.close();
 });

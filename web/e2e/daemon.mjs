@@ -12,7 +12,7 @@ const run = promisify(execFile);
 const binary = process.env.TURNKEEPER_BIN ?? fileURLToPath(new URL("../../bin/turnkeeper", import.meta.url));
 
 export class Daemon {
-  /** @param {{ env?: Record<string, string>, config?: string }} options */
+  /** @param {{ env?: Record<string, string>, alone?: boolean, config?: string }} options `alone`: with no other variable than those of `env` */
   constructor(options = {}) {
     if (!existsSync(binary)) throw new Error(`${binary} is missing; build it with: make build`);
     this.home = mkdtempSync(join(tmpdir(), "turnkeeper-e2e-"));
@@ -24,7 +24,7 @@ export class Daemon {
 
   async start() {
     this.process = spawn(binary, ["serve", "--json", "--home", this.home, "--listen", this.listen], {
-      env: { ...clean(process.env), ...this.options.env },
+      env: { ...(this.options.alone ? {} : clean(process.env)), ...this.options.env },
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.exited = once(this.process, "exit");
@@ -55,6 +55,12 @@ export class Daemon {
     return JSON.parse(stdout).url;
   }
 
+  /** A new token takes the place of the old one, while the daemon runs. */
+  async rotate() {
+    await run(binary, ["token", "--rotate", "--home", this.home], { env: clean(process.env) });
+    delete this.token;
+  }
+
   /** A call with the token, as another client makes it. */
   async call(method, path, body, client = "cli") {
     this.token ??= readFileSync(join(this.home, "token"), "utf8").trim();
@@ -78,7 +84,8 @@ function clean(env) {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("TURNKEEPER_")));
 }
 
-async function firstJSON(process, errors) {
+/** What a process says first. */
+export async function firstJSON(process, errors) {
   let text = "";
   process.stdout.setEncoding("utf8");
   for await (const chunk of process.stdout.iterator({ destroyOnReturn: false })) {
@@ -89,5 +96,5 @@ async function firstJSON(process, errors) {
       // more is to come
     }
   }
-  throw new Error(`the daemon did not start: ${errors() || text}`);
+  throw new Error(`it did not start: ${errors() || text}`);
 }

@@ -32,7 +32,7 @@ try {
   await page.goto(b.address(daemon, ws, s.session));
   await page.getByRole("region", { name: /Security reviewer asks/ }).waitFor();
   await page.getByText("go test -coverprofile").first().waitFor();
-  await page.waitForTimeout(1500);
+  await page.getByText(/asked [2-9] s ago/).waitFor();
   await page.screenshot({ path: target });
   console.log(target);
 } finally {

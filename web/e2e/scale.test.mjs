@@ -32,17 +32,43 @@ const text = (s, i, content, role = "assistant") => ({
   status: "completed", createdAt: new Date(0).toISOString(), updatedAt: new Date(0).toISOString(),
 });
 
+/** Milliseconds until a session's newest message is seen. Only to compare with another on the same machine. */
+async function firstSight(page, { session }, newest) {
+  const began = Date.now();
+  await page.goto(b.address(daemon, ws, session));
+  await page.getByText(newest).waitFor();
+  return Date.now() - began;
+}
+
+/** Milliseconds from a key to the next frame: the median, which a busy machine disturbs least. */
+function typing(page) {
+  return page.evaluate(async () => {
+    const box = document.getElementById("composer");
+    const took = [];
+    for (let i = 0; i < 21; i++) {
+      const t = performance.now();
+      box.value += "x";
+      box.dispatchEvent(new InputEvent("input", { bubbles: true }));
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      took.push(performance.now() - t);
+    }
+    return took.sort((x, y) => x - y)[10];
+  });
+}
+
 test("ten thousand messages: a quick first sight, a bounded page, no holes while scrolling", { timeout: 120_000 }, async () => {
   const s = await b.begin(daemon, ws, "plain");
   await b.until(async () => (await b.outcome(daemon, ws, s)) === "completed");
   const { page, problems, context } = await b.signIn(browser, daemon);
   const all = Array.from({ length: 10_000 }, (_, i) => text(s, i, `Message ${i}\n\n- **one**\n- \`two\`\n\n${"some more words ".repeat(i % 30)}`, i % 9 ? "assistant" : "user"));
   await serveMessages(page, s.session, all);
-  const began = Date.now();
-  await page.goto(b.address(daemon, ws, s.session));
-  await page.getByText("Message 9999").waitFor();
-  const first = Date.now() - began;
-  assert.ok(first < 3000, `first sight after ${first} ms`);
+  const small = await b.begin(daemon, ws, "plain");
+  await b.until(async () => (await b.outcome(daemon, ws, small)) === "completed");
+  await serveMessages(page, small.session, all.slice(0, 20).map((m) => ({ ...m, agentSessionId: small.session, turnId: small.turn })));
+  const usual = await firstSight(page, small, "Message 19");
+  const usualKey = await typing(page);
+  const first = await firstSight(page, s, "Message 9999");
+  assert.ok(first < 3 * usual + 300, `first sight after ${first} ms, of a small session after ${usual} ms`);
 
   const rows = () => page.locator(".feed article").count();
   const visible = () => page.evaluate(() => {
@@ -53,34 +79,26 @@ test("ten thousand messages: a quick first sight, a bounded page, no holes while
   });
   const seen = new Set(await visible());
   let most = 0;
-  for (let i = 0; i < 160; i++) {
-    await page.evaluate(() => document.querySelector(".scroll").scrollBy(0, -320));
-    await page.waitForTimeout(30);
+  const end = Date.now() + 60_000;
+  for (let i = 0; Math.min(...seen) > 9750; i++) {
+    assert.ok(Date.now() < end, `came up to ${Math.min(...seen)}`);
+    await page.evaluate(() => {
+      document.querySelector(".scroll").scrollBy(0, -320);
+      return new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    });
     for (const n of await visible()) seen.add(n);
     if (i % 10 === 0) most = Math.max(most, await rows());
   }
   const numbers = [...seen].sort((x, y) => x - y);
-  assert.ok(numbers[0] < 9900, `came up to ${numbers[0]}`);
   const holes = numbers.filter((n, i) => i > 0 && n !== numbers[i - 1] + 1);
   assert.deepEqual(holes, [], "every message on the way was seen");
   assert.ok(most <= 200, `${most} rows in the page`);
 
   await page.getByRole("button", { name: "Newest" }).click();
   await page.getByText("Message 9999").waitFor();
-  assert.ok((await rows()) <= 200);
-  const slow = await page.evaluate(async () => {
-    const box = document.getElementById("composer");
-    let worst = 0;
-    for (let i = 0; i < 20; i++) {
-      const t = performance.now();
-      box.value += "x";
-      box.dispatchEvent(new InputEvent("input", { bubbles: true }));
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-      worst = Math.max(worst, performance.now() - t);
-    }
-    return worst;
-  });
-  assert.ok(slow < 150, `typing took up to ${slow} ms`);
+  await b.holds(async () => assert.ok((await rows()) <= 200));
+  const key = await typing(page);
+  assert.ok(key < 3 * usualKey + 30, `a key took ${key} ms, in a small session ${usualKey} ms`);
   assert.deepEqual(problems, []);
   await context.close();
 });
@@ -93,7 +111,7 @@ test("a message of a megabyte is cut, and shown whole when asked", async () => {
   await page.goto(b.address(daemon, ws, s.session));
   const more = page.getByRole("button", { name: "Show all 1000 thousand characters" });
   await more.waitFor();
-  assert.equal(await page.getByText("the end").count(), 0);
+  await b.counts(page.getByText("the end"), 0);
   await more.click();
   await page.getByText("the end").waitFor();
   await context.close();
@@ -113,16 +131,18 @@ test("fifty kilobytes in a question leave its buttons in reach, on a phone too",
     await page.goto(b.address(daemon, ws, s.session));
     const question = page.getByRole("region", { name: /Security reviewer asks/ });
     await question.waitFor();
-    const box = await question.boundingBox();
-    assert.ok(box.height < viewport.height, `the card is ${box.height} high`);
+    await b.holds(async () => {
+      const { height } = await question.boundingBox();
+      assert.ok(height < viewport.height, `the card is ${height} high`);
+    });
     await page.keyboard.press("a");
     for (const name of ["Run it", "Do not run it"]) {
       await question.getByRole("button", { name, exact: true }).scrollIntoViewIfNeeded();
-      assert.ok(await question.getByRole("button", { name, exact: true }).isVisible());
+      await question.getByRole("button", { name, exact: true }).waitFor();
     }
     const command = question.getByLabel("Command");
-    assert.match(await command.textContent(), /# the last line$/);
-    assert.ok((await command.boundingBox()).height < viewport.height / 2);
+    await b.says(command, /# the last line$/);
+    await b.holds(async () => assert.ok((await command.boundingBox()).height < viewport.height / 2));
     await context.close();
   }
 });

@@ -7,7 +7,7 @@ import { Daemon } from "./daemon.mjs";
 
 let daemon, browser, ws;
 before(async () => {
-  daemon = await new Daemon({ env: { TURNKEEPER_DEMO_SPEED: "2" } }).start();
+  daemon = await new Daemon({ env: { TURNKEEPER_DEMO_SPEED: "1.5" } }).start();
   browser = await b.launch();
 });
 after(async () => {
@@ -51,10 +51,10 @@ test("three reviewers: the root waits for its agents, a child asks, and the turn
   const question = page.getByRole("region", { name: /Security reviewer asks: Run the token fuzz test/ });
   await question.waitFor();
   // The main agent has ended its own part; nothing says that the turn is done.
-  assert.match(await b.says(b.why(page), /Waiting for \d/), /Security reviewer needs your answer/);
-  assert.match(await page.title(), /^\(1\)/);
+  await b.says(b.why(page), /Waiting for \d.*Security reviewer needs your answer/);
+  await b.holds(async () => assert.match(await page.title(), /^\(1\)/));
   await page.getByRole("navigation", { name: "Sessions" }).getByRole("region", { name: "Needs you" }).waitFor();
-  assert.equal(await page.getByRole("navigation", { name: "Sessions" }).locator("a.row").count(), 1, "children are not in the list");
+  await b.counts(page.getByRole("navigation", { name: "Sessions" }).locator("a.row"), 1); // children are not in the list
   await card.getByText("1 needs you").waitFor();
 
   // A lane opens to the child's own transcript, loaded then and not before.
@@ -66,26 +66,30 @@ test("three reviewers: the root waits for its agents, a child asks, and the turn
 
   // Reachable from the top, answered in the lane.
   await page.getByRole("button", { name: "1 needs you" }).click();
-  await assertFocused(question);
+  await b.focused(question);
   await question.getByRole("button", { name: "Run it", exact: true }).click();
   await question.waitFor({ state: "detached" });
 
   await b.says(b.why(page), /^Completed after \d+:\d\d\. With 3 agents\.$/, 40_000);
   await card.getByText("3 completed").waitFor();
-  assert.equal(await page.getByRole("button", { name: /^Stop/ }).count(), 0);
-  assert.doesNotMatch(await page.title(), /^\(/);
+  await b.counts(page.getByRole("button", { name: /^Stop/ }), 0);
+  await b.holds(async () => assert.doesNotMatch(await page.title(), /^\(/));
   await page.getByRole("navigation", { name: "Sessions" }).getByRole("region", { name: "Earlier" }).waitFor();
   assert.deepEqual(problems, []);
   await context.close();
 });
 
 test("nested agents stand below the agent that started them", async () => {
-  const { page, context, problems } = await b.signIn(browser, daemon);
-  const s = await b.begin(daemon, ws, "nested");
-  await page.goto(b.address(daemon, ws, s.session));
+  // While they work the third level stands below the second; that passes, so the page itself keeps watch.
+  const watch = (page) =>
+    page.addInitScript(() => {
+      const nested = ["Planner, ", "Storage, ", "Migration check, "].map((name) => `.lane[aria-label^="${name}"]`).join(" ");
+      new MutationObserver(() => (window.sawNested ||= document.querySelector(nested) !== null)).observe(document, { subtree: true, childList: true, attributes: true });
+    });
+  const { page, context, problems } = await b.follow(browser, daemon, ws, "nested", { before: watch });
   const planner = b.lane(page, "Planner");
-  await planner.getByRole("region", { name: /^Storage, / }).getByRole("region", { name: /^Migration check, / }).waitFor();
-  assert.equal(await page.locator(".lanes > .lane").count(), 1, "one lane at the top");
+  await page.waitForFunction(() => window.sawNested);
+  await b.counts(page.locator(".lanes > .lane"), 1); // one lane at the top
   await b.says(b.why(page), /^Completed.*With 4 agents/, 40_000);
 
   // Ended, they fold away; opened, the planner's own card holds them.
@@ -118,18 +122,12 @@ test("a child that fails is shown as it is, and the root completes all the same"
 });
 
 test("a continuation is waited for, not mistaken for the end", async () => {
-  const { page, context } = await b.signIn(browser, daemon);
-  const s = await b.begin(daemon, ws, "continuation");
-  await page.goto(b.address(daemon, ws, s.session));
-  const seen = new Set();
-  const end = Date.now() + 40_000;
-  for (let text = ""; !/^Completed/.test(text); ) {
-    assert.ok(Date.now() < end, `never completed: ${[...seen].join(" | ")}`);
-    text = (await b.why(page).textContent()) ?? "";
-    seen.add(text.replace(/\d+/g, "n"));
-    await page.waitForTimeout(30);
-  }
-  assert.ok([...seen].some((t) => /All agents have ended\. The main agent is expected to sum up/.test(t)), [...seen].join(" | "));
+  let lines;
+  const { s, page, context } = await b.follow(browser, daemon, ws, "continuation", { before: async (page) => (lines = await b.recordLines(page)) });
+  await b.says(b.why(page), /^Completed/, 40_000);
+  const seen = await lines();
+  assert.ok(seen.some((t) => /All agents have ended\. The main agent is expected to sum up/.test(t)), seen.join(" | "));
+  assert.equal(seen.findIndex((t) => /^Completed/.test(t)), seen.length - 1, "it is completed once, and stays so");
   assert.equal(await b.outcome(daemon, ws, s), "completed");
   await context.close();
 });
@@ -140,11 +138,22 @@ test("sessions are searched, renamed, pinned and deleted", async () => {
   await page.goto(b.address(daemon, ws, s.session));
   await b.says(b.why(page), /^Completed/, 40_000);
   await page.keyboard.press("/");
-  await page.keyboard.type("retry co");
+  await page.keyboard.type("retry co"); // no letter of it is taken for a key
   const rows = page.getByRole("navigation", { name: "Sessions" }).locator("a.row");
-  await page.waitForFunction(() => document.querySelectorAll("nav a.row").length === 1);
+  await b.counts(rows, 1);
   await page.keyboard.press("Escape");
-  assert.ok((await rows.count()) > 1);
+  await rows.nth(1).waitFor();
+
+  const first = page.getByRole("region", { name: "Earlier" }).locator("a.row").first();
+  await b.says(first, /Look at the retry code/);
+  const older = rows.filter({ hasText: "continuation" });
+  await older.click();
+  await page.getByRole("heading", { name: "continuation" }).waitFor();
+  await page.getByRole("button", { name: "Session actions" }).click();
+  await page.getByRole("button", { name: "Pin to the top" }).click();
+  await b.says(first, /continuation/);
+  await rows.filter({ hasText: "Look at the retry code" }).click();
+  await page.getByRole("heading", { name: "Look at the retry code" }).waitFor();
 
   await page.getByRole("button", { name: "Session actions" }).click();
   await page.getByRole("button", { name: "Rename…" }).click();
@@ -156,7 +165,7 @@ test("sessions are searched, renamed, pinned and deleted", async () => {
   await page.getByRole("button", { name: "Delete…" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await page.getByRole("heading", { name: "What should be done?" }).waitFor();
-  assert.equal(await rows.filter({ hasText: "Retry review" }).count(), 0);
+  await rows.filter({ hasText: "Retry review" }).waitFor({ state: "detached" });
   await page.goto(b.address(daemon, ws, s.session));
   await page.getByText("There is no such session here.").waitFor();
   assert.deepEqual(problems, []);
@@ -170,16 +179,6 @@ test("without a cookie the page says what to do, and asks for nothing else", asy
   page.on("request", (r) => calls.push(r.url()));
   await page.goto(`${daemon.url}/`);
   await page.getByText("turnkeeper open").first().waitFor();
-  await page.waitForTimeout(1500);
-  assert.equal(calls.filter((u) => u.includes("/v1/")).length, 0);
+  await b.quietly(page, 1500, () => assert.equal(calls.filter((u) => u.includes("/v1/")).length, 0));
   await context.close();
 });
-
-async function assertFocused(locator) {
-  const end = Date.now() + 5000;
-  while (Date.now() < end) {
-    if (await locator.evaluate((el) => el === document.activeElement)) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  assert.fail("the question did not get the focus");
-}

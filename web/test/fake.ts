@@ -118,6 +118,7 @@ export class FakeDaemon {
     turns: (_: string, id: string) => this.answer("turns", () => ({ items: [...this.state.turns.values()].filter((t) => t.agentSessionId === id) })),
     processes: () => this.answer("processes", () => [...this.state.processes.values()]),
     interactions: () => this.answer("interactions", () => [...this.state.interactions.values()]),
+    stops: () => this.answer("stops", () => ({ items: [...this.state.operations.values()].filter((o) => o.kind === "cancel"), seq: this.seq })),
     messages: (_: string, id: string, range: { before?: number; limit: number }) =>
       this.answer(`messages ${id}`, () => {
         const all = (this.state.threads.get(id)?.ids ?? []).flatMap((m) => this.state.messages.get(m) ?? []);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { latestTurn } from "../src/data/select";
+import { latestTurn, stopOf } from "../src/data/select";
 import { FakeDaemon, page, refusal, settle } from "./fake";
-import { child, message, picture, session, turn } from "./fixtures";
+import { child, message, operation, picture, session, turn } from "./fixtures";
 
 let daemon: FakeDaemon;
 
@@ -44,6 +44,14 @@ describe("following the daemon", () => {
     expect(sync.entities.threads.get("R")?.ids).toEqual(["m1", "mm1"]);
     expect(links.at(-1)).toBe("live");
     expect(picture(sync.entities)).toEqual(await fresh());
+  });
+
+  it("knows the stops of a tree that were asked for before it was opened, however long ago", async () => {
+    daemon.commit("session.created", child("C", "R"));
+    daemon.commit("turn.created", turn("t", "C", { rootTurnId: "T" }));
+    daemon.commit("operation.updated", operation("o", "C", "t", { status: "unconfirmed", targets: [{ agentSessionId: "C", turnId: "t", state: "interrupted", evidence: "no answer" }] }));
+    const { sync } = await opened();
+    expect(stopOf(sync.entities, "t")?.target).toMatchObject({ state: "interrupted", evidence: "no answer" });
   });
 
   it("loses nothing that happens while a snapshot is on its way", async () => {

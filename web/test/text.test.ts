@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { byteLength, clip, compact, count, dropBytes, firstLine, lastLine, list, money, plain } from "../src/lib/text";
+import { byteLength, clip, compact, count, dropBytes, firstLine, gist, lastLine, list, money, plain } from "../src/lib/text";
 import { ago, roughly, stopwatch } from "../src/lib/time";
 import { formatPath, parsePath } from "../src/lib/router";
 
@@ -16,6 +16,17 @@ describe("text", () => {
     expect(lastLine("\u001b[32mPASS\u001b[0m")).toBe("PASS");
     expect(plain("\u001b]8;;x\u0007link\u001b]8;;\u0007")).toBe("link");
     expect(clip("abcdef", 4)).toBe("abc…");
+  });
+
+  it("takes the first line of a report that says something, not its heading", () => {
+    expect(gist("Looks fine. Two remarks follow.\nOne.")).toBe("Looks fine. Two remarks follow.");
+    expect(gist("## Findings\n\n- `token.go` never expires. See below.")).toBe("token.go never expires. See below.");
+    expect(gist("**Findings**\n\n1. No test of v1.2 covers it")).toBe("No test of v1.2 covers it");
+    expect(gist("Findings:\n---\nNone.")).toBe("None.");
+    expect(gist("# Findings\n")).toBe("Findings");
+    expect(gist("```go\nx := 1\n```\nIt counts.")).toBe("It counts.");
+    expect(gist("| a | b |\n|---|---|\n\nNo row is wrong.")).toBe("No row is wrong.");
+    expect(gist("")).toBe("");
   });
 
   it("writes figures for people", () => {

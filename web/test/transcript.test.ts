@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { applyEvent, recallEnds } from "../src/data/apply";
 import { blocksOf } from "../src/data/transcript";
 import { activity, childrenOf } from "../src/data/select";
 import { earlier, hold, later, most, spanOf } from "../src/views/window";
@@ -56,6 +57,42 @@ describe("the transcript", () => {
     expect(shape(e)).toEqual(["u"]);
   });
 
+  it("folds a notice that is said again and again, and nothing else", () => {
+    const e = tree();
+    const notice = (id: string, seq: number, content: string, turnId = "T") => e.putMessage(message(id, "R", seq, { role: "system", kind: "notice", content, turnId }), seq);
+    notice("n1", 20, "It tries again: 1/5");
+    notice("n2", 21, "It tries again: 2/5");
+    notice("x", 22, "The context was compacted.");
+    notice("n3", 23, "It tries again: 3/5");
+    e.putMessage(message("m", "R", 24, { content: "It tries again: 4/5" }), 24);
+    notice("n5", 25, "It tries again: 5/5");
+    notice("n6", 26, "It tries again: 5/5", "T2");
+    const blocks = blocksOf(e, "R").map((b) => (b.kind === "notices" ? b.messages.map((m) => m.id).join("+") : b.key));
+    expect(blocks.slice(0, 5)).toEqual(["n1+n2", "x", "n3", "m", "n5"]);
+    expect(blocks[blocks.length - 1]).toBe("n6");
+  });
+
+  it("knows when the main agent ended its own part, by the stream or by the log", () => {
+    const ended = turn("T", "R", { phase: "waiting", providerTurn: { id: "p", phase: "ended", outcome: "completed" } });
+    const log = new Log();
+    log.add("session.created", session("R"));
+    log.add("turn.created", turn("T", "R"));
+    const end = log.add("turn.updated", ended);
+    log.add("turn.updated", turn("T", "R", { ...ended, usage: { ...ended.usage, inputTokens: 5 } }));
+    const seen = openTree(...log.events);
+    expect(seen.mainEnded.get("T")).toBe(end.time);
+    applyEvent(seen, log.add("turn.updated", turn("T", "R", { providerTurn: { id: "p2", phase: "reserved" } })));
+    expect(seen.mainEnded.has("T")).toBe(false);
+
+    const late = openTree();
+    late.putSession(session("R"), 4);
+    late.putTurn(ended, 4);
+    recallEnds(late, log.events.slice(2, 4));
+    expect(late.mainEnded.has("T")).toBe(false); // the log does not reach back to it
+    recallEnds(late, log.events.slice(0, 4));
+    expect(late.mainEnded.get("T")).toBe(end.time);
+  });
+
   it("puts answered questions among the messages, open ones not", () => {
     const e = tree();
     e.putMessage(message("u", "R", 20), 20);
@@ -85,8 +122,8 @@ describe("the transcript", () => {
   it("says in a lane how a completed child came out, from its call where nothing else is loaded", () => {
     const e = tree();
     e.putTurn(turn("tA", "A", { rootTurnId: "T", phase: "settled", outcome: "completed" }), 40);
-    e.putMessage(call("A", 21, { output: "## Two findings\nmore" }), 41);
-    expect(activity(e, "A")).toBe("Two findings");
+    e.putMessage(call("A", 21, { output: "## Findings\nTwo are open. More below." }), 41);
+    expect(activity(e, "A")).toBe("Two are open. More below.");
   });
 });
 

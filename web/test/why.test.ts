@@ -4,6 +4,7 @@ import type { Entities } from "../src/data/entities";
 import type { Interaction, Turn } from "../src/data/model";
 import { grouped, stateOf, stateOfRoot } from "../src/data/select";
 import { whyOpen } from "../src/data/why";
+import { clock } from "../src/lib/time";
 import { at, child, interaction, Log, message, openTree, operation, session, t0, turn } from "./fixtures";
 
 interface Setup {
@@ -27,7 +28,10 @@ function build({ root = {}, agents = [], asks = [], more }: Setup): Entities {
   }
   for (const [who, change] of asks) log.add("interaction.created", interaction("q", who, who === "R" ? "T" : `t${who}`, change));
   more?.(log);
-  return openTree(...log.events);
+  const e = openTree();
+  e.setThread("R", { state: "loaded", hasBefore: false }); // as the session's page has it
+  for (const event of log.events) applyEvent(e, event);
+  return e;
 }
 
 const line = (e: Entities, now = t0 + 60_000) => {
@@ -47,6 +51,34 @@ describe("the line that says why a turn is open", () => {
         more: (l) => l.add("message.created", message("m", "R", 3, { role: "tool", kind: "tool_call", title: "go test", status: "streaming" })),
       },
       "working| The main agent is working. It is running go test.",
+    ],
+    [
+      "main tries the same again and again",
+      {
+        root: { providerTurn: running },
+        more: (l) => {
+          l.add("message.created", message("m", "R", 3, { role: "system", kind: "notice", content: "Something else." }));
+          for (const n of [1, 2, 3]) l.add("message.created", message(`n${n}`, "R", 3 + n, { role: "system", kind: "notice", content: `It tries again: ${n}/5, request 0a1b2c3d-${n}f` }));
+        },
+      },
+      `working| The main agent is working. Its last notice: “It tries again: 3/5, request 0a1b2c3d-3f”, 3 times, last at ${clock(at(6), true)}.`,
+    ],
+    [
+      "main has said a notice of an earlier turn",
+      {
+        root: { providerTurn: running },
+        more: (l) => l.add("message.created", message("m", "R", 3, { turnId: "T0", role: "system", kind: "notice", content: "It tries again." })),
+      },
+      "working| The main agent is working.",
+    ],
+    [
+      "an agent says a notice",
+      {
+        root: { phase: "waiting", providerTurn: ended },
+        agents: [["Tests", {}], ["Style", {}]],
+        more: (l) => l.add("message.created", message("m", "Tests", 3, { turnId: "tTests", role: "system", kind: "notice", content: "It tries again." })),
+      },
+      "waiting| Waiting for 2 agents. Tests says “It tries again.”; Style is working.",
     ],
     [
       "main asks",
@@ -118,7 +150,7 @@ describe("the line that says why a turn is open", () => {
             }),
           ),
       },
-      "stopping| Stopping. 1 of 2 have answered; after 9 s the turn ends with what is known.",
+      "stopping| Stopping. 1 of 2 have answered; in 9 s at the latest the turn ends with what is known then.",
     ],
     [
       "stop that could not be delivered",
@@ -140,6 +172,7 @@ describe("the line that says why a turn is open", () => {
       { root: settled("completed"), agents: [["A", settled("failed")], ["B", settled("completed")]] },
       "completed| Completed after 3:12. A failed.",
     ],
+    ["failed before it began", { root: { ...settled("failed"), settledAt: at(0.4) } }, "failed| Failed at once."],
     [
       "failed",
       { root: { ...settled("failed"), error: { code: "provider_refused", message: "Out of credit." } } },

@@ -1,10 +1,7 @@
 package claude
 
 import (
-	"context"
-	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -329,25 +326,5 @@ func TestInitInMidTurn(t *testing.T) {
 		s.check(v.ProviderTurns[0].Outcome == agent.OutcomeInterrupted && v.RootTurn().Phase == agent.PhaseRunning, "provider turns %+v", v.ProviderTurns)
 		s.does(func() { s.done("") })
 		s.check(s.rootTurn().Outcome == agent.OutcomeCompleted && s.status(in.Message) == agent.MessageCompleted, "root turn %+v", s.rootTurn())
-	})
-}
-
-// A message that a stop has overtaken is not written: it would be read all the same.
-func TestMessageAfterAStopIsNotWritten(t *testing.T) {
-	play(t, func(s *scene) {
-		s.background("one")
-		in := s.Guidance(s.Root, "And this.")
-		s.does(func() { s.deafTo = reqInterrupt })
-		c := s.PrepareCancel(s.in.Turn)
-		ctx, stop := context.WithCancel(s.t.Context())
-		done := make(chan error, 1)
-		go func() { done <- s.rt.Cancel(ctx, c, s.Heard) }()
-		synctest.Wait()
-		err := s.rt.Guide(s.t.Context(), in)
-		s.check(errors.Is(err, &agent.Error{Code: agent.CodeTurnCanceling}), "Guide = %v", err)
-		s.check(s.wrote("And this.") == 0 && s.status(in.Message) == agent.MessageUndelivered, "the message is %s", s.status(in.Message))
-		stop()
-		s.check(<-done != nil, "the cancel was confirmed")
-		s.CompleteCancel(c, nil)
 	})
 }

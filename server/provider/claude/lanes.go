@@ -30,6 +30,7 @@ type lane struct {
 	background bool
 	listed     bool // the level has named it
 	shut       bool // stopped or deleted: nothing of it is shown
+	compacted  bool // the next line that the program writes itself is the summary for its model
 	naming     naming
 	model      string
 }

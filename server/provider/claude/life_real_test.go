@@ -77,8 +77,9 @@ func TestRealStackStopAndShells(t *testing.T) {
 	s.untilThere("begun")
 	s.StopRoot()
 	s.Settles(agent.OutcomeCanceled)
-	if d, w := running(t, s.Place.Home, "sleep 302"), running(t, s.Place.Home, "sleep 303"); d == 0 || w != 0 {
-		t.Errorf("%d detached shells run, %d that were waited for", d, w)
+	s.Must(UntilGone(s.Ctx, s.Place.Home, "sleep 303")) // Claude tells before it kills
+	if running(t, s.Place.Home, "sleep 302") == 0 {
+		t.Error("the detached shell is gone")
 	}
 	if list := s.processes(); len(list) != 1 || list[0].Status != agent.ProcessRunning {
 		t.Errorf("processes %+v", list)
@@ -158,10 +159,10 @@ func TestRealStackKillAndResumeWithABackgroundChild(t *testing.T) {
 	s.Held("never")
 	s.Waits(agent.HeldByChildren)
 	before := s.Detail().Session.ProviderSessionID
+	s.kept()
 	killProgram(t, s.Place.Home)
 	s.Settles(agent.OutcomeCompleted) // it takes the outcome it has
 	s.Ends("a", agent.OutcomeInterrupted)
-	s.died()
 	s.Say("Go on")
 	s.Said(s.Root, "After the resume.")
 	s.Settles(agent.OutcomeCompleted)
@@ -182,10 +183,10 @@ func TestRealStackKillAndResumeWithAForegroundChild(t *testing.T) {
 	s.Say("Use one")
 	s.Held("never")
 	s.Agent("a")
+	s.kept()
 	killProgram(t, s.Place.Home)
 	s.Settles(agent.OutcomeInterrupted)
 	s.Ends("a", agent.OutcomeInterrupted)
-	s.died()
 	s.Say("Go on")
 	s.Said(s.Root, "After the resume.")
 	s.Settles(agent.OutcomeCompleted)
@@ -193,10 +194,11 @@ func TestRealStackKillAndResumeWithAForegroundChild(t *testing.T) {
 	s.wantTurns(2, agent.TriggerUser)
 }
 
-// died notes on the recording that the process has ended and another begins.
-func (s *stack) died() {
-	s.tape.Note(`{"event":"exit","rc":-9}`)
-	s.tape.Note(`{"event":"spawn"}`)
+// kept waits until the program has written the conversation down, so that there is something
+// to resume.
+func (s *stack) kept() {
+	s.t.Helper()
+	s.Must(realtest.UntilFile(s.Ctx, filepath.Join(s.Place.Home, ".claude", "projects", "*", s.Detail().Session.ProviderSessionID+".jsonl")))
 }
 
 // The contract of a runtime around a death: one loss, no fact after it, the same children

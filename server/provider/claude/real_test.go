@@ -3,11 +3,13 @@
 package claude_test
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,14 +47,30 @@ func setup(t *testing.T, script Script, o options) realtest.Setup {
 		Continuation: o.window, SettingSources: []string{},
 	}
 	if o.tape != nil {
-		a.Record = o.tape.Record
+		a.Record = recordOn(o.tape)
 	}
 	if o.mode == "" {
 		o.mode = modeFull
 	}
 	return realtest.Setup{
 		Provider: "claude", Adapter: claude.New(a), Model: model, Place: Home(t, o.home), Mode: o.mode,
-		Thread: func(s agent.Session) string { return s.Handles.TaskID },
+		ModelName: "claude-sonnet-4-5", // what tools there are depends on it
+		Thread:    func(s agent.Session) string { return s.Handles.TaskID },
+	}
+}
+
+// recordOn writes the wire on the tape, and notes each process where it begins: by what is
+// said to it first.
+func recordOn(tape *realtest.Tape) func(dir string, line []byte) {
+	var processes atomic.Int32
+	return func(dir string, line []byte) {
+		if dir == "out" && bytes.Contains(line, []byte(`"subtype":"initialize"`)) {
+			if processes.Add(1) > 1 {
+				tape.Note(`{"event":"exit"}`)
+			}
+			tape.Note(`{"event":"spawn"}`)
+		}
+		tape.Record(dir, line)
 	}
 }
 

@@ -20,6 +20,9 @@ func (r *runtime) remark(f frame) {
 	if p, ok := f.(*progressFrame); ok && p.Retry != nil { // its own members name a call that is none
 		l = cmp.Or(r.byTask[p.Retry.AgentID], l)
 	}
+	if _, ok := f.(*compactFrame); ok && l != nil {
+		l.compacted = true
+	}
 	if text == "" {
 		r.diagnose(provider.Ignored, h.name(), "")
 		return

@@ -26,9 +26,7 @@ type stack struct {
 func startStack(t *testing.T, script Script, o options) *stack {
 	t.Helper()
 	o.tape = realtest.NewTape("note")
-	s := &stack{realtest.OpenStack(t, setup(t, script, o), o.tape), t, o.tape}
-	o.tape.Note(`{"event":"spawn"}`)
-	return s
+	return &stack{realtest.OpenStack(t, setup(t, script, o), o.tape), t, o.tape}
 }
 
 // rootTurns are the root's turns, the newest last.

@@ -69,6 +69,11 @@ func (r *runtime) spoken(f *messageFrame) {
 		r.messageUsage(u, &f.Message)
 		return
 	}
+	if l.compacted && f.IsSynthetic {
+		l.compacted = false
+		r.diagnose(provider.Ignored, f.name(), "the summary for the model")
+		return
+	}
 	for i := range f.Message.Content {
 		r.userBlock(u, f, &f.Message.Content[i])
 	}

@@ -21,6 +21,7 @@ type Options struct {
 	Args   []string      // further arguments of app-server
 	Owner  string        // marks the processes, see proc.Config
 	Getenv Getenv        // os.Getenv by default
+	Env    []string      // what its processes will see, for the card; nil: what environ gives
 	Logger *slog.Logger  // slog.Default by default
 	Grace  time.Duration // how long a process has to end by itself; 0 is proc's default
 
@@ -87,7 +88,20 @@ func policy(mode string) (approval, sandbox string, err error) {
 	case modeFull:
 		return "never", "danger-full-access", nil
 	}
-	return "", "", agent.Errorf(agent.CodeInvalid, "Codex has no permission mode %q", mode)
+	return "", "", agent.Errorf(agent.CodeInvalid, "Codex has no permission mode %q; there are: %s", mode, strings.Join(permissionModes(), ", "))
+}
+
+func permissionModes() []string {
+	return []string{modeConfigured, modeReadOnly, modeAsk, modeFull}
+}
+
+// CheckChoice implements provider.Chooser.
+func (a *Adapter) CheckChoice(c provider.Choice) error {
+	if c.Scenario != "" {
+		return agent.Errorf(agent.CodeInvalid, "Codex plays no scenarios: only the demo does")
+	}
+	_, _, err := policy(c.PermissionMode)
+	return err
 }
 
 // Probe implements provider.Adapter.
@@ -95,7 +109,7 @@ func (a *Adapter) Probe(ctx context.Context) provider.Info {
 	info := provider.Info{
 		Name: a.Name(), DisplayName: "Codex", Capabilities: capabilities(),
 		Models:          []string{},
-		PermissionModes: []string{modeConfigured, modeReadOnly, modeAsk, modeFull},
+		PermissionModes: permissionModes(),
 		Scenarios:       []provider.Scenario{},
 		Notes: []string{
 			"A stop is confirmed for the main agent and for each child by the end of that exact turn.",
@@ -113,6 +127,10 @@ func (a *Adapter) Probe(ctx context.Context) provider.Info {
 		return info
 	}
 	info.Found = true
+	note, missing := a.account()
+	if info.Reason = missing; note != "" { // first: it decides whether a turn can run at all
+		info.Notes = slices.Insert(info.Notes, 0, note)
+	}
 	return info
 }
 

@@ -237,7 +237,8 @@ func TestRealLongCommandOutput(t *testing.T) {
 }
 
 func TestRealProbe(t *testing.T) {
-	info := codex.New(codex.Options{Binary: Binary(t)}).Probe(t.Context())
+	place := Home(t, Options{BaseURL: NewModel(t, Script{}).BaseURL()})
+	info := codex.New(codex.Options{Binary: Binary(t), Env: place.Env}).Probe(t.Context())
 	if !info.Found || info.Version == "" || info.Reason != "" {
 		t.Errorf("probe %+v", info)
 	}

@@ -24,7 +24,7 @@ type turn struct {
 	items   map[string]*item
 	texts   []*userText // of a person, that its userMessage item has not shown yet
 	base    agent.Usage // of the thread, when the canonical turn began
-	counted bool        // its usage was reported
+	counted bool        // it has used something of its own
 	diff    standing    // of all that it changed
 	lastErr *turnError
 	began   []*waiter // guidance that waits for it to begin
@@ -278,29 +278,29 @@ func (r *runtime) tokenUsage(t *thread, f frame) {
 	if u == nil && t.pending != nil && t != r.root {
 		u = t.pending
 	}
-	if u == nil || u.ended {
-		r.rebase(t)
-	}
 	if u == nil || u.dropped || u.ended {
+		t.spent()
 		return
 	}
 	u.counted = true
 	r.apply(agent.UsageReported{Session: t.session, Turn: u.id, Usage: less(t.total, u.base)})
 }
 
-// rebase corrects what turns begin with that were asked for before the thread's total was
-// known: a resumed thread repeats the total of an old turn a moment later.
-func (r *runtime) rebase(t *thread) {
+// spent takes the total for what earlier turns have used: a resumed thread repeats it under
+// the name of an old one, and does so at any time, even when the next turn has begun. What the
+// turns that have not used anything yet will report is counted from there.
+func (t *thread) spent() {
+	counted := map[agent.TurnID]bool{}
 	for _, u := range t.turns {
-		if u.counted {
-			return
+		counted[u.id] = counted[u.id] || u.counted
+	}
+	for _, u := range t.turns {
+		if !u.ended && !counted[u.id] {
+			u.base = t.total
 		}
 	}
-	for _, u := range t.turns {
+	if u := t.pending; u != nil && !counted[u.id] {
 		u.base = t.total
-	}
-	if t.pending != nil {
-		t.pending.base = t.total
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
@@ -70,6 +71,29 @@ func (a *Adapter) Probe(context.Context) provider.Info {
 	return info
 }
 
+// CheckChoice implements provider.Chooser. Scenarios for tests are taken though nobody is
+// offered them.
+func (a *Adapter) CheckChoice(c provider.Choice) error {
+	if c.PermissionMode != "" {
+		return agent.Errorf(agent.CodeInvalid, "the demo has no permission modes")
+	}
+	if c.Scenario != "" && a.scripts[c.Scenario] == nil {
+		return a.unknown(agent.CodeInvalid, c.Scenario)
+	}
+	return nil
+}
+
+// unknown says which scenarios there are.
+func (a *Adapter) unknown(code agent.Code, id string) error {
+	var offered []string
+	for _, s := range shown {
+		if a.scripts[s] != nil {
+			offered = append(offered, s)
+		}
+	}
+	return agent.Errorf(code, "the demo has no scenario %q; there are: %s", id, strings.Join(offered, ", "))
+}
+
 // Open implements provider.Adapter. An unknown scenario is CodeProviderRefused.
 func (a *Adapter) Open(ctx context.Context, p provider.OpenParams, sink provider.Sink) (provider.Runtime, error) {
 	if err := ctx.Err(); err != nil {
@@ -78,7 +102,7 @@ func (a *Adapter) Open(ctx context.Context, p provider.OpenParams, sink provider
 	script := a.scripts[defaultScenario]
 	if id := p.Root.Scenario; id != "" {
 		if script = a.scripts[id]; script == nil {
-			return nil, agent.Errorf(agent.CodeProviderRefused, "the demo has no scenario %q", id)
+			return nil, a.unknown(agent.CodeProviderRefused, id)
 		}
 	}
 	r := newRuntime(a, p, script, sink)

@@ -246,6 +246,14 @@ func TestAppend(t *testing.T) {
 			t.Errorf("said %s, want %s", got, want)
 		}
 	}
+	m.Append("root", Reply{Say("of the old script")})
+	m.Next("root", Reply{Say("next")})
+	m.Next("other", Reply{Say("first")})
+	for want, request := range map[string]string{"next": "t0 <<root>>", "first": "t1 <<other>>"} {
+		if got := read(t, ask(t, m, request)); got != "begin|"+want+"|end" {
+			t.Errorf("said %s, want %s", got, want)
+		}
+	}
 	if len(script["root"]) != 1 {
 		t.Error("the caller's script was changed")
 	}

@@ -27,7 +27,7 @@ func NewPlace(t testing.TB, kind string) Place {
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		t.Fatalf("modeltest: %v", err)
 	}
-	home, err := os.MkdirTemp(base, "home-")
+	home, err := os.MkdirTemp(base, "home-") //nolint:usetesting // not in the temporary directory
 	if err != nil {
 		t.Fatalf("modeltest: %v", err)
 	}

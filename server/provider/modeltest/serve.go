@@ -29,6 +29,9 @@ type playing struct {
 // serve answers one request to the model.
 func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	raw, err := readBody(r)
+	if r.Context().Err() != nil {
+		return // given up before it was asked
+	}
 	var ask Asked
 	if err == nil {
 		ask, err = m.dialect.Read(r.Header, raw)

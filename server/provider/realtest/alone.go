@@ -12,7 +12,7 @@ import (
 )
 
 // bound is how long one scenario may take on a slow machine.
-const bound = 2 * time.Minute
+const bound = 3 * time.Minute
 
 // Alone is an adapter with one session at its real program, and a sink that records.
 type Alone struct {
@@ -31,7 +31,7 @@ func OpenAlone(t testing.TB, s Setup) *Alone {
 	ctx, stop := context.WithTimeout(t.Context(), bound)
 	t.Cleanup(stop)
 	r := &Alone{Setup: s, Model: s.Model, Ctx: ctx, T: t}
-	r.Sink = providertest.NewSink(t, agent.Session{Provider: s.Provider, Cwd: s.Place.Work, PermissionMode: s.Mode})
+	r.Sink = providertest.NewSink(t, agent.Session{Provider: s.Provider, Cwd: s.Place.Work, PermissionMode: s.Mode, Model: s.ModelName})
 	t.Cleanup(func() {
 		r.Close()
 		s.leftovers(t)

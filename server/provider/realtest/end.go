@@ -42,9 +42,9 @@ func (r *Stack) read() stored {
 
 // End checks what must be so at the end of any scenario: storage agrees with whoever
 // followed the log and with the replay of the recording, and nothing is left open.
-func (r *Stack) End() stored {
+func (r *Stack) End() {
 	r.t.Helper()
-	s := r.Reconcile()
+	s := r.reconcile()
 	again, err := replay.Run(r.Ctx, r.Provider, strings.NewReader(r.tape.String()))
 	r.Must(err)
 	if again.Invariants != (replay.Invariants{}) {
@@ -54,11 +54,15 @@ func (r *Stack) End() stored {
 	if diff := cmp.Diff(r.summary(s), r.summary(replayed)); diff != "" {
 		r.t.Errorf("the replay came to another end (-live +replay):\n%s\n%s", diff, r.tape)
 	}
-	return s
 }
 
 // Reconcile is End without the replay, for scenarios that a recording cannot tell whole.
-func (r *Stack) Reconcile() stored {
+func (r *Stack) Reconcile() {
+	r.t.Helper()
+	r.reconcile()
+}
+
+func (r *Stack) reconcile() stored {
 	r.t.Helper()
 	counts, err := r.Store.Counts(r.Ctx)
 	r.Must(err)

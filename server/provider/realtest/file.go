@@ -3,23 +3,23 @@ package realtest
 import (
 	"context"
 	"fmt"
-	"os"
+	"path/filepath"
 	"time"
 )
 
-// UntilFile waits until the file is there. Somebody else's shell makes it, so that there
+// UntilFile waits until a file matches the pattern. Another program makes it, so that there
 // is nothing to wait for but its name.
-func UntilFile(ctx context.Context, path string) error {
+func UntilFile(ctx context.Context, pattern string) error {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for {
-		if _, err := os.Stat(path); err == nil {
-			return nil
+		if found, err := filepath.Glob(pattern); err != nil || len(found) > 0 {
+			return err
 		}
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return fmt.Errorf("realtest: %s never came: %w", path, ctx.Err())
+			return fmt.Errorf("realtest: %s never came: %w", pattern, ctx.Err())
 		}
 	}
 }

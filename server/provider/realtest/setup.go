@@ -21,6 +21,8 @@ type Setup struct {
 	Nameless bool
 	// Mode is the permission mode of the root session; "" leaves it to the adapter.
 	Mode string
+	// ModelName is the model that the session asks for; "" leaves it to the program.
+	ModelName string
 }
 
 // leftovers fails the test for what must not be there when everything has ended.

@@ -107,7 +107,7 @@ func OpenStack(t testing.TB, s Setup, tape *Tape) *Stack {
 	ws, err := r.Service.CreateWorkspace(ctx, "", s.Place.Work)
 	r.Must(err)
 	r.Ws = ws.ID
-	sub, err := r.Service.CreateSession(ctx, agent.NewSession{Workspace: ws.ID, Provider: s.Provider, PermissionMode: s.Mode})
+	sub, err := r.Service.CreateSession(ctx, agent.NewSession{Workspace: ws.ID, Provider: s.Provider, PermissionMode: s.Mode, Model: s.ModelName})
 	r.Must(err)
 	r.Root = sub.Session.ID
 	return r

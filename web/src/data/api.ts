@@ -41,6 +41,8 @@ export interface Api {
   send(ws: string, id: string, clientMessageId: string, text: string): Promise<{ turn: Turn; message: Message; delivery: string; operation?: Operation }>;
   interactions(ws: string, id: string): Promise<Interaction[]>;
   processes(ws: string, id: string): Promise<Process[]>;
+  /** Stops asked for in a tree, newest first, true at `seq`. */
+  stops(ws: string, id: string): Promise<{ items: Operation[]; seq: number }>;
   stopProcess(ws: string, process: Process): Promise<Process>;
   answer(ws: string, i: Interaction, answer: Answer): Promise<{ interaction: Interaction; operation: Operation }>;
   cancel(ws: string, session: string, turn: string): Promise<{ operation?: Operation }>;
@@ -78,6 +80,7 @@ export function httpApi(base: string): Api {
       unwrap(client.POST(`${session}/messages`, { params: { path: at(ws, id) }, body: { clientMessageId, content: [{ type: "text", text }] } })),
     interactions: async (ws, id) => (await unwrap(client.GET(`${session}/interactions`, { params: { path: at(ws, id) } }))).items,
     processes: async (ws, id) => (await unwrap(client.GET(`${session}/processes`, { params: { path: at(ws, id) } }))).items,
+    stops: (ws, id) => unwrap(client.GET(`${session}/operations`, { params: { path: at(ws, id), query: { kind: "cancel" } } })),
     stopProcess: (ws, p) => unwrap(client.POST(`${session}/processes/{processID}/stop`, { params: { path: { ...at(ws, p.agentSessionId), processID: p.id } } })),
     answer: (ws, i, body) =>
       unwrap(

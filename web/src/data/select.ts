@@ -3,7 +3,7 @@
 
 import type { Entities } from "./entities";
 import type { Interaction, Message, Operation, Session, Target, Turn, Usage } from "./model";
-import { clip, count, firstLine, lastLine } from "../lib/text";
+import { clip, count, gist, lastLine } from "../lib/text";
 
 /** How a session stands, as one word that has a glyph, a colour and a name. */
 export type State =
@@ -175,6 +175,16 @@ export function stopOf(e: Entities, turnId: string): { operation: Operation; tar
   return found;
 }
 
+/**
+ * The main agent's own end came after the turn had been stopped without it: while the
+ * stop was under way it neither confirmed nor ended. It says nothing of how the turn ended.
+ */
+export function endedLate(e: Entities, turn: Turn): boolean {
+  const part = turn.providerTurn;
+  if (turn.outcome !== "canceled" || part?.phase !== "ended" || part.outcome === "canceled") return false;
+  return stopOf(e, turn.id)?.target.state === "interrupted";
+}
+
 /** Stops asked for on one root turn or anything under it, oldest first. */
 export function stopsUnder(e: Entities, rootId: string, rootTurnId: string): Operation[] {
   return [...e.operations.values()]
@@ -245,9 +255,9 @@ function ending(e: Entities, sessionId: string, turn: Turn): string {
 /** What a completed child came back with: the call's output, else its last words. */
 function result(e: Entities, sessionId: string): string {
   const newest = newestMessage(e, sessionId);
-  if (newest && newest.role === "assistant" && newest.content) return firstLine(newest.content);
+  if (newest && newest.role === "assistant" && newest.content) return gist(newest.content);
   const call = delegatingCall(e, sessionId);
-  if (call?.output) return firstLine(call.output);
+  if (call?.output) return gist(call.output);
   return latestWork(newest) || "completed";
 }
 

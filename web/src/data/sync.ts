@@ -1,14 +1,14 @@
 // Keeps the entities equal to the daemon's: a snapshot true at a number, then every
 // event after it. Survives dropped sockets, daemon restarts and a log that starts anew.
 
-import { Stream, type Cursor, type EndReason, type StreamOptions, type StreamState } from "#client/stream";
+import { beat, Stream, type Cursor, type EndReason, type SocketLike, type StreamOptions, type StreamState } from "#client/stream";
 import { statusOf, words, type Api } from "./api";
-import { applyDelta, applyEvent } from "./apply";
+import { applyDelta, applyEvent, recallEnds } from "./apply";
 import { Entities } from "./entities";
 import { GateWatch } from "./gatewatch";
 import type { Delta } from "./model";
 import { Peeks } from "./peeks";
-import { latestTurn } from "./select";
+import { isLive, latestTurn } from "./select";
 
 export type Link = "connecting" | "live" | "reconnecting" | "signed-out" | "gone" | "outdated";
 
@@ -44,6 +44,7 @@ export class Sync {
   private retry: ReturnType<typeof setTimeout> | undefined;
   private readonly retries = new Set<() => void>();
   private readonly mending = new Map<string, Delta[]>();
+  private heardAt = Date.now();
 
   constructor(
     readonly api: Api,
@@ -68,6 +69,7 @@ export class Sync {
     if (this.closed) return;
     this.stream = new Stream({
       ...this.wire,
+      open: (url) => this.listen((this.wire.open ?? ((at) => new WebSocket(at)))(url)),
       workspace: this.workspace,
       from: { seq: this.entities.seq, epoch: this.entities.epoch },
       snapshot: () => this.anew(),
@@ -86,6 +88,19 @@ export class Sync {
     clearTimeout(this.retry);
     this.gate.stop();
     this.stream?.close();
+  }
+
+  /**
+   * Up to when what is known was surely true. A line that breaks tells so at once; one that
+   * went dead without a word was so since the last thing that was heard.
+   */
+  trueAt(): number {
+    return Date.now() - this.heardAt > beat + 3000 ? this.heardAt : Date.now();
+  }
+
+  private listen(socket: SocketLike): SocketLike {
+    if (socket instanceof EventTarget) socket.addEventListener("message", () => (this.heardAt = Date.now()));
+    return socket;
   }
 
   /** The network is back or the page is looked at again: connects now if it would have waited. */
@@ -191,34 +206,36 @@ export class Sync {
 
   private async loadTree(e: Entities, rootId: string): Promise<void> {
     const asked = e.seq;
-    const [detail, interactions, turns, processes] = await Promise.all([
+    const [detail, interactions, turns, processes, stops] = await Promise.all([
       this.api.detail(this.workspace, rootId),
       this.api.interactions(this.workspace, rootId),
       this.api.turns(this.workspace, rootId, 100),
       this.api.processes(this.workspace, rootId),
+      this.api.stops(this.workspace, rootId),
     ]);
     e.epoch = detail.epoch;
     for (const s of [detail.session, ...detail.childSessions]) e.putSession(s, detail.seq);
     for (const turn of turns.items) e.putTurn(turn, asked);
     for (const i of interactions) e.putInteraction(i, asked);
     for (const p of processes) e.putProcess(p, asked);
+    for (const o of stops.items) e.putOperation(o, stops.seq);
     e.whole.add(rootId);
     e.touch("list", "prompts", `tree:${rootId}`);
     this.hooks.changed();
-    await this.recallStops(e, rootId);
+    await this.recall(e, rootId);
   }
 
-  /** Stops asked for before this page was opened have no list; the log still tells of them. */
-  private async recallStops(e: Entities, rootId: string): Promise<void> {
+  /** Since when a turn waits for its agents only the log tells. */
+  private async recall(e: Entities, rootId: string): Promise<void> {
     const turn = latestTurn(e, rootId);
-    if (turn?.phase !== "settling" && turn?.outcome !== "canceled") return;
+    if (!isLive(turn) || turn.providerTurn?.phase !== "ended") return;
     const span = 500;
     try {
       const { items } = await this.api.events(this.workspace, Math.max(0, e.seq - span), span);
-      for (const event of items) if (event.kind === "operation.updated") e.putOperation(event.data, event.seq);
+      recallEnds(e, items);
       this.hooks.changed();
     } catch {
-      // The evidence is an extra; the turn's own state is here already.
+      // The time is an extra; the turn's own state is here already.
     }
   }
 

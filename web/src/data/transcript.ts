@@ -3,10 +3,12 @@
 
 import type { Entities } from "./entities";
 import type { Interaction, Message, Session, Turn } from "./model";
+import { sameNotice } from "./notices";
 import { childrenOf, isOpen, promptsOf } from "./select";
 
 export type Block =
   | { kind: "message"; key: string; message: Message }
+  | { kind: "notices"; key: string; messages: Message[] }
   | { kind: "delegation"; key: string; turnId: string; calls: Message[]; children: Session[] }
   | { kind: "answered"; key: string; interaction: Interaction }
   | { kind: "turn"; key: string; turn: Turn; place: "start" | "end" };
@@ -28,7 +30,7 @@ export function blocksOf(e: Entities, sessionId: string): Block[] {
     }
     for (const i of takeBefore(answered, turnId, message)) blocks.push(answer(i));
     const children = placed.byMessage.get(message.id);
-    if (!children) blocks.push({ kind: "message", key: message.id, message });
+    if (!children) pushMessage(blocks, message);
     else joinDelegation(blocks, message, children);
   }
   closeTurn(e, sessionId, turnId, placed, answered, blocks, seen);
@@ -58,6 +60,14 @@ function placeChildren(e: Entities, sessionId: string, messages: readonly Messag
     else if (whole || child.parentTurnId !== oldestTurn) push(placed.byTurn, child.parentTurnId ?? "", child);
   }
   return placed;
+}
+
+/** A notice said again and again is one entry. */
+function pushMessage(blocks: Block[], message: Message): void {
+  const last = blocks[blocks.length - 1];
+  if (last?.kind === "notices" && sameNotice(last.messages[0]!, message)) last.messages.push(message);
+  else if (last?.kind === "message" && sameNotice(last.message, message)) blocks[blocks.length - 1] = { kind: "notices", key: last.key, messages: [last.message, message] };
+  else blocks.push({ kind: "message", key: message.id, message });
 }
 
 /** Calls made one after the other share a card. */

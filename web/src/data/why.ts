@@ -16,8 +16,9 @@ import {
   stopOf,
   stopsUnder,
 } from "./select";
+import { lastNotice } from "./notices";
 import { clip, count, list } from "../lib/text";
-import { roughly, stopwatch } from "../lib/time";
+import { clock, roughly, stopwatch } from "../lib/time";
 
 export interface Why {
   state: State;
@@ -49,9 +50,9 @@ export function whyOpen(e: Entities, rootId: string, now: number): Why {
     const doing = work(e, rootId);
     if (live === 0) {
       if (turn.phase === "submitted") return { state: "submitted", head: "Sent.", tail: "The main agent has not started yet." };
-      return { state: "working", head: "The main agent is working.", tail: doing ? sentence([`it is running ${doing}`]) : "" };
+      return { state: "working", head: "The main agent is working.", tail: doing ? sentence([`it is running ${doing}`]) : sentence(said(e, rootId, turn.id, "its")) };
     }
-    return { state: asks ? "ask" : "working", head: `The main agent and ${of(live, total)} are working.`, tail: sentence(agents) };
+    return { state: asks ? "ask" : "working", head: `The main agent and ${of(live, total)} are working.`, tail: sentence([...agents, ...said(e, rootId, turn.id, "the main agent’s")]) };
   }
   if (live > 0) {
     return { state: asks ? "ask" : "waiting", head: `Waiting for ${of(live, total)}.`, tail: sentence(agents) };
@@ -97,7 +98,7 @@ function stopping(e: Entities, rootId: string, turn: Turn, open: Session[], now:
   const silent = operation.targets.filter((t) => t.state === "requested").length;
   const sure = operation.targets.length - silent;
   const left = operation.deadline ? Date.parse(operation.deadline) - now : NaN;
-  const bound = left > 0 ? `; after ${roughly(left + 999)} the turn ends with what is known` : "";
+  const bound = left > 0 ? `; in ${roughly(left + 999)} at the latest the turn ends with what is known then` : "";
   const tail = silent === 0 ? "Every agent has answered." : `${sure} of ${operation.targets.length} have answered${bound}.`;
   return { state: "stopping", head: "Stopping.", tail };
 }
@@ -112,7 +113,8 @@ const endings: Record<Outcome, string> = {
 function ended(e: Entities, rootId: string, turn: Turn): Why {
   const outcome = turn.outcome ?? "interrupted";
   const from = Date.parse(turn.startedAt ?? turn.createdAt);
-  const took = turn.settledAt ? ` after ${stopwatch(Date.parse(turn.settledAt) - from)}` : "";
+  const time = turn.settledAt ? Date.parse(turn.settledAt) - from : NaN;
+  const took = time < 1000 ? " at once" : turn.settledAt ? ` after ${stopwatch(time)}` : "";
   const agents = agentsOf(e, rootId, turn.id);
   const parts: string[] = [];
   if (turn.error) parts.push(turn.error.message.replace(/\.$/, ""));
@@ -126,6 +128,9 @@ function ended(e: Entities, rootId: string, turn: Turn): Why {
   return { state: outcome, head: `${endings[outcome]}${took}.`, tail: sentence(parts) };
 }
 
+/** One that was asked to stop and is counted as ended without its word. */
+export const unconfirmed = "asked; no confirmation came";
+
 /** A stop in the words its evidence allows. */
 export function stopWords(operation: Operation): string {
   const loose = operation.targets.filter((t) => t.state === "interrupted").length;
@@ -137,7 +142,7 @@ export function stopWords(operation: Operation): string {
     case "succeeded":
       return "confirmed";
     case "unconfirmed":
-      if (loose === 1 && operation.targets.length === 1) return "ended, not confirmed";
+      if (loose === 1 && operation.targets.length === 1) return unconfirmed;
       return loose > 0 ? `${loose} of ${operation.targets.length} did not confirm` : "not confirmed by the provider";
     case "failed":
       return operation.error?.message ?? "could not be delivered";
@@ -169,9 +174,19 @@ function clause(e: Entities, session: Session, now: number): { rank: number; tex
       return { rank: 4, text: `${name} waits for its own agents` };
     default: {
       const doing = work(e, session.id);
+      const notice = turn && lastNotice(e, session.id, turn.id);
+      if (notice) return { rank: 1, text: `${name} says “${clip(notice.message.content, 100)}”` };
       return { rank: 2, text: doing ? `${name} is running ${doing}` : `${name} is working` };
     }
   }
+}
+
+/** The notice that is the newest of a session, if one is: what it tries over and over says more than that it works. */
+function said(e: Entities, sessionId: string, turnId: string, whose: string): string[] {
+  const last = lastNotice(e, sessionId, turnId);
+  if (!last) return [];
+  const times = last.times > 1 ? `, ${last.times} times, last at ${clock(last.message.createdAt, true)}` : ` at ${clock(last.message.createdAt, true)}`;
+  return [`${whose} last notice: “${clip(last.message.content, 160)}”${times}`];
 }
 
 /** The tool that a session runs right now, if its newest message is one. */

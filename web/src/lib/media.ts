@@ -42,6 +42,18 @@ export function setTheme(next: Theme): void {
 
 /** One clock for everything that counts seconds. It rests while nobody looks. */
 export const now = signal(Date.now());
+let stopped = false;
 setInterval(() => {
-  if (!document.hidden) now.value = Date.now();
+  if (!document.hidden && !stopped) now.value = Date.now();
 }, 1000);
+
+/** Holds the clock at this time: what nobody can know any more must not seem to go on. */
+export function stopClock(at: number): void {
+  stopped = true;
+  now.value = at;
+}
+
+export function startClock(): void {
+  if (stopped) now.value = Date.now();
+  stopped = false;
+}

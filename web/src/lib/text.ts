@@ -35,6 +35,16 @@ export function firstLine(text: string, limit = 200): string {
   return clip(unmark(end < 0 ? head : head.slice(0, end)), limit);
 }
 
+/** The first line of a report that says something, without markup; a heading only where nothing else stands. */
+export function gist(text: string, limit = 200): string {
+  const head = plain(text.slice(0, 4000));
+  const lines = (head.replace(/^\s*```[^]*?^\s*```/gm, "").trim() || head).split("\n").filter((line) => /[\p{L}\p{N}]/u.test(line));
+  return clip(unmark(lines.find((l) => !heading.test(l)) ?? lines[0] ?? ""), limit);
+}
+
+/** A heading by its marks, in bold alone, or a few words that lead to what follows; nor is a row of a table a sentence. */
+const heading = /^\s*(#{1,6}\s|\||(\*\*|__)[^*_]+\2:?\s*$|[^.!?]{1,40}:\s*$)/;
+
 /** At most `limit` characters, with an ellipsis where something was left out. */
 export function clip(text: string, limit: number): string {
   return text.length <= limit ? text : text.slice(0, limit - 1).trimEnd() + "…";

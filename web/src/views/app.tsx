@@ -54,7 +54,7 @@ function Shell() {
     );
   }
   return (
-    <div class="shell">
+    <div class={model.lostAt.value === undefined ? "shell" : "shell lost"}>
       <Title />
       <Header />
       <Sidebar />

@@ -29,7 +29,14 @@ export function stance(e: Entities, session: Session): Stance {
   return { placeholder: "Write now, send when the turn has ended", blocked: `This provider takes no message ${when}.` };
 }
 
-export function Composer({ rootId }: { rootId: string }) {
+function stanceHere(s: Stance, below: boolean, lost: boolean, outdated: boolean): Stance {
+  if (outdated) return { placeholder: "Write now, send when the page is reloaded", blocked: "The daemon is newer than this page: reload it. Your text is kept." };
+  if (lost) return { placeholder: "Write now, send when the connection is back", blocked: "Sending needs the connection to the daemon. Your text is kept." };
+  return below && !s.blocked ? { placeholder: "Message the main agent" } : s;
+}
+
+/** `below`: on the page of an agent, whose own box it could be taken for. */
+export function Composer({ rootId, below = false }: { rootId: string; below?: boolean }) {
   const model = useModel();
   const session = model.tree(rootId).sessions.get(rootId);
   const draft = draftOf(rootId);
@@ -37,7 +44,7 @@ export function Composer({ rootId }: { rootId: string }) {
   const { send, sending, error } = useSend(rootId, () => box.current?.focus());
   useEffect(() => grow(box.current), [draft.value]);
   if (!session) return null;
-  const { placeholder, blocked } = stance(model.entities, session);
+  const { placeholder, blocked } = stanceHere(stance(model.entities, session), below, model.lostAt.value !== undefined, model.link.value === "outdated");
   const submit = (event: Event) => {
     event.preventDefault();
     if (!blocked) void send();
@@ -64,6 +71,11 @@ export function Composer({ rootId }: { rootId: string }) {
             if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
           }}
         />
+        {session.permissionMode && (
+          <span class="mode faint mono wide-only" title="Permissions of this session">
+            {session.permissionMode}
+          </span>
+        )}
         <button
           type="submit"
           class="primary square"

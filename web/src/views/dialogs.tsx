@@ -32,7 +32,7 @@ export const shortcuts: readonly [string, string][] = [
   ["/", "search"],
   ["a", "go to the next question"],
   ["c", "write to the agent"],
-  ["w", "why is it open?"],
+  ["w", "why is it open? From there: close"],
   ["u", "from an agent up to its session"],
   ["Enter", "send; Shift+Enter for a new line"],
   ["Esc", "close, or leave the box"],
@@ -152,8 +152,17 @@ function Delete() {
   const model = useModel();
   const session = model.tree(route.value.session ?? "").sessions.get(route.value.session ?? "");
   const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
   const close = () => model.closeDialog("delete");
   if (!session) return null;
+  const remove = () => {
+    setBusy(true);
+    setError("");
+    model
+      .remove(session.id)
+      .then(close, (cause: unknown) => setError(words(cause)))
+      .finally(() => setBusy(false));
+  };
   return (
     <Dialog title="Delete the session?" onClose={close}>
       <p>
@@ -165,17 +174,11 @@ function Delete() {
         </p>
       )}
       <footer class="dialog-foot">
-        <button type="button" onClick={close} autofocus>
+        <button type="button" onClick={close} disabled={busy} autofocus>
           Keep it
         </button>
-        <button
-          type="button"
-          class="danger"
-          onClick={() => {
-            model.remove(session.id).then(close, (cause: unknown) => setError(words(cause)));
-          }}
-        >
-          Delete
+        <button type="button" class="danger" disabled={busy} onClick={remove}>
+          {busy ? "Deleting…" : "Delete"}
         </button>
       </footer>
     </Dialog>

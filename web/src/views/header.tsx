@@ -87,26 +87,27 @@ function NeedsYou() {
   const model = useModel();
   const n = model.pendingCount();
   if (n === 0) return null;
+  // Pressing it must not take the focus from the question at which the person is: which one is next follows from that.
   return (
-    <button type="button" class="pill" onClick={() => nextQuestion(model)} title="Go to the question (a)">
+    <button type="button" class="pill" onMouseDown={(e) => e.preventDefault()} onClick={() => nextQuestion(model)} title="Go to the question (a)">
       {n} {n === 1 ? "needs" : "need"} you
     </button>
   );
 }
 
-/** The next question after the one in focus; of this session first. */
+/** The next question after the one in focus; of this session first, at last those of sessions that are not loaded. */
 export function nextQuestion(model: ReturnType<typeof useModel>): void {
   const e = model.entities;
   const here = route.peek().session;
-  const all = pendingPrompts(e);
+  const all = pendingPrompts(e).filter((i) => e.sessions.has(i.agentSessionId));
   all.sort((a, b) => Number(e.rootOf(b.agentSessionId) === here) - Number(e.rootOf(a.agentSessionId) === here));
   const focused = document.activeElement?.closest(".question")?.id;
   const at = all.findIndex((i) => focused === `q-${i.turnId}-${i.requestId}`);
-  const next = all[(at + 1) % all.length];
-  if (next) return model.goTo(next);
   // A question in a tree that is not loaded: opening its session loads it.
   const session = [...e.sessions.values()].find((s) => s.kind === "root" && s.pendingInteractionCount > 0 && !e.whole.has(s.id));
-  if (session) navigate({ workspace: session.workspaceId, session: session.id });
+  if (session && at === all.length - 1) return model.goToFirst(session);
+  const next = all[(at + 1) % all.length];
+  if (next) model.goTo(next);
 }
 
 const words: Record<Link, string> = {

@@ -1,5 +1,6 @@
 // A question of one exact turn, where a person answers it.
 
+import type { ComponentProps } from "preact";
 import { useState } from "preact/hooks";
 import { words } from "../data/api";
 import type { Answer, Interaction, Option, Question } from "../data/model";
@@ -11,7 +12,7 @@ import { Diff } from "../ui/diff";
 import { Glyph } from "../ui/glyph";
 import { Clock, For } from "../ui/time";
 import { Markdown } from "../ui/markdown";
-import { questionId, useModel } from "./model";
+import { needsLink, questionId, useModel } from "./model";
 
 export function QuestionCard({ interaction: i }: { interaction: Interaction }) {
   const model = useModel();
@@ -58,6 +59,7 @@ export function QuestionCard({ interaction: i }: { interaction: Interaction }) {
       ) : (
         <Choices interaction={i} onAnswer={give} />
       )}
+      {model.lostAt.value !== undefined && <p class="q-sending soft">Answering needs the connection to the daemon.</p>}
       {session?.kind === "child" && <ContextLink interaction={i} />}
     </section>
   );
@@ -98,6 +100,12 @@ function Detail({ interaction: { detail } }: { interaction: Interaction }) {
 
 const roleClass: Record<Option["role"], string> = { allow: "primary", allow_always: "", deny: "", abort: "danger", other: "" };
 
+/** A button that answers: it does nothing while nobody could take the answer. */
+function AnswerButton(props: ComponentProps<"button">) {
+  const lost = useModel().lostAt.value !== undefined;
+  return <button {...props} disabled={lost || props.disabled} title={lost ? needsLink : props.title} />;
+}
+
 function Choices({ interaction: i, onAnswer }: { interaction: Interaction; onAnswer: (a: Answer) => void }) {
   const free = i.options.length === 0;
   if (free && i.kind === "elicitation") return <FreeText onAnswer={onAnswer} decline />;
@@ -105,12 +113,12 @@ function Choices({ interaction: i, onAnswer }: { interaction: Interaction; onAns
   if (free) {
     return (
       <div class="row">
-        <button type="button" class="primary" onClick={() => onAnswer({ action: "accept" })}>
+        <AnswerButton type="button" class="primary" onClick={() => onAnswer({ action: "accept" })}>
           Accept
-        </button>
-        <button type="button" onClick={() => onAnswer({ action: "decline" })}>
+        </AnswerButton>
+        <AnswerButton type="button" onClick={() => onAnswer({ action: "decline" })}>
           Decline
-        </button>
+        </AnswerButton>
       </div>
     );
   }
@@ -118,7 +126,7 @@ function Choices({ interaction: i, onAnswer }: { interaction: Interaction; onAns
   return (
     <div class="row">
       {i.options.map((option) => (
-        <button
+        <AnswerButton
           type="button"
           key={option.id}
           class={roleClass[option.role]}
@@ -126,7 +134,7 @@ function Choices({ interaction: i, onAnswer }: { interaction: Interaction; onAns
           onClick={() => onAnswer({ optionId: option.id })}
         >
           {clip(option.label, 80)}
-        </button>
+        </AnswerButton>
       ))}
     </div>
   );
@@ -144,13 +152,13 @@ function FreeText({ onAnswer, decline = false }: { onAnswer: (a: Answer) => void
     >
       <textarea rows={2} aria-label="Your answer" placeholder="Your answer" value={text} onInput={(e) => setText(e.currentTarget.value)} />
       <div class="row">
-        <button type="submit" class="primary" disabled={text.trim() === ""}>
+        <AnswerButton type="submit" class="primary" disabled={text.trim() === ""}>
           Answer
-        </button>
+        </AnswerButton>
         {decline && (
-          <button type="button" onClick={() => onAnswer({ action: "decline" })}>
+          <AnswerButton type="button" onClick={() => onAnswer({ action: "decline" })}>
             Decline
-          </button>
+          </AnswerButton>
         )}
       </div>
     </form>
@@ -187,13 +195,13 @@ function QuestionForm({ questions, form, onAnswer }: { questions: readonly Quest
         </fieldset>
       ))}
       <div class="row">
-        <button type="submit" class="primary" disabled={!whole}>
+        <AnswerButton type="submit" class="primary" disabled={!whole}>
           Answer
-        </button>
+        </AnswerButton>
         {form && (
-          <button type="button" onClick={() => onAnswer({ action: "decline" })}>
+          <AnswerButton type="button" onClick={() => onAnswer({ action: "decline" })}>
             Decline
-          </button>
+          </AnswerButton>
         )}
       </div>
     </form>

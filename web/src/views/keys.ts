@@ -1,10 +1,10 @@
 // Keys of the page. None of them acts while something is being typed.
 
 import { grouped } from "../data/select";
-import { tight } from "../lib/media";
 import { navigate, route } from "../lib/router";
 import { nextQuestion } from "./header";
 import type { Model } from "./model";
+import { closePanel, togglePanel } from "./panel";
 
 export function handleKeys(model: Model): () => void {
   const keydown = (event: KeyboardEvent) => {
@@ -29,14 +29,13 @@ const actions: Record<string, (model: Model) => void> = {
   "?": (m) => (m.dialog.value = "help"),
   "/": (m) => {
     m.sidebarOpen.value = true;
-    setTimeout(() => document.getElementById("search")?.focus());
+    const search = () => document.getElementById("search")?.focus();
+    search(); // at once: what is typed next must not be taken for keys
+    setTimeout(search); // where the sidebar is a sheet it takes the focus only once it is drawn
   },
   a: nextQuestion,
   c: () => document.getElementById("composer")?.focus(),
-  w: (m) => {
-    const panel = tight.peek() ? m.panelSheet : m.panelOpen;
-    panel.value = !panel.value;
-  },
+  w: togglePanel,
   u: () => {
     const { workspace, session, child } = route.peek();
     if (workspace && session && child) navigate({ workspace, session });
@@ -48,7 +47,7 @@ function escape(model: Model, field: HTMLElement | undefined): void {
     if (field.id === "search") model.query.value = "";
     field.blur();
   } else if (model.sidebarOpen.peek()) model.sidebarOpen.value = false;
-  else if (model.panelSheet.peek()) model.panelSheet.value = false;
+  else if (model.panelSheet.peek()) closePanel(model);
 }
 
 function step(model: Model, by: number): void {

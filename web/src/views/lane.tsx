@@ -12,7 +12,7 @@ import { Glyph } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { Elapsed, For } from "../ui/time";
 import { AnsweredLine, QuestionCard } from "./interaction";
-import { useModel } from "./model";
+import { needsLink, useModel } from "./model";
 import { Feed } from "./transcript";
 
 export function Lane({ id, depth }: { id: string; depth: number }) {
@@ -114,14 +114,15 @@ export function StopChild({ session, label = "Stop", bare = false }: { session: 
   const confirms = session.capabilities.confirmsChildCancel || (root?.capabilities.confirmsChildCancel ?? false);
   if (!isLive(turn) || !can) return null;
   const stopping = turn.phase === "settling";
+  const lost = model.lostAt.value !== undefined;
   const hint = confirms ? "Stops this agent and those below it; the rest goes on" : "This provider cannot confirm a stop: the agent will show as interrupted";
   return (
     <>
       <button
         type="button"
         class={bare ? "" : "quiet"}
-        disabled={stopping}
-        title={hint}
+        disabled={stopping || lost}
+        title={lost ? needsLink : hint}
         aria-label={`${stopping ? "Stopping" : label} ${nameOf(session)}`}
         onClick={() => {
           setError("");

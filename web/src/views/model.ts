@@ -1,22 +1,31 @@
 // What every view can reach: the entities of the open workspace, the commands, and the
 // little state that is the page's own (which lanes are open, what is being typed).
 
-import { computed, effect, signal, untracked, type Signal } from "@preact/signals";
+import { batch, computed, effect, signal, untracked, type Signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { statusOf, type Api } from "../data/api";
 import type { Entities, Key } from "../data/entities";
 import { Live } from "../data/live";
-import type { Answer, Interaction, NewSession, Process, ProviderCard, Workspace } from "../data/model";
+import type { Answer, Interaction, NewSession, Process, ProviderCard, Session, Workspace } from "../data/model";
 import { latestTurn, pendingIn, pendingPrompts } from "../data/select";
 import { Sync, type Link, type SyncHooks, type Wire } from "../data/sync";
 import { nameOf } from "../data/why";
+import { narrow, startClock, stopClock } from "../lib/media";
 import { navigate, route } from "../lib/router";
+import { count } from "../lib/text";
 
 export type DialogName = "new" | "help" | "workspace" | "delete" | "rename";
 
+/** A line that is back sooner than this was never away, for a person. */
+const grace = 500;
+
 export class Model {
   readonly link = signal<Link>("connecting");
+  /** When the connection was lost, for as long as it is: all that is shown is as of then. */
+  readonly lostAt = signal<number | undefined>(undefined);
+  /** The question that was gone to; the transcript keeps it in sight while it is drawn. */
+  readonly sought = signal<string | undefined>(undefined);
   readonly workspaces = signal<Workspace[] | undefined>(undefined);
   readonly providers = signal<ProviderCard[]>([]);
   readonly sync = signal<Sync | undefined>(undefined);
@@ -45,6 +54,11 @@ export class Model {
       (keys) => this.drawn(keys),
     );
     effect(() => remember("panel", this.panelOpen.value));
+    // Whoever goes elsewhere seeks no question any more.
+    effect(() => {
+      route.value;
+      this.sought.value = undefined;
+    });
   }
 
   /** The entities as they are now: for handlers, not for drawing. */
@@ -97,6 +111,7 @@ export class Model {
   close(): void {
     this.stopFollowing?.();
     this.sync.peek()?.close();
+    this.found();
   }
 
   /** The workspace in the address, else the one used last, else the first. */
@@ -115,6 +130,7 @@ export class Model {
       link: (state) => this.setLink(state),
     };
     this.link.value = "connecting";
+    this.found();
     this.lanes.clear();
     const sync = new Sync(this.api, this.wire, id, hooks);
     this.sync.value = sync;
@@ -141,10 +157,38 @@ export class Model {
     this.sidebarOpen.value = false;
     navigate({ workspace: sync.workspace, session: session.id });
     this.say("Session started");
+    remember("provider", body.provider);
+    when({
+      // Not before the dialog is gone: what lies behind it takes no focus. On a phone the
+      // keyboard of a text box would cover what was just started.
+      find: () => !document.querySelector("dialog[open]") && document.getElementById("composer") && document.getElementById(narrow.peek() ? "main" : "composer"),
+      act: (box) => box.focus(),
+      still: () => route.peek().session === session.id,
+    });
+  }
+
+  /** The name of a provider for people. */
+  providerName(name: string): string {
+    return this.providers.value.find((p) => p.name === name)?.displayName || name;
+  }
+
+  /** Looks again at what is installed: it may have come since the page was opened. */
+  async refreshProviders(): Promise<void> {
+    try {
+      this.providers.value = await this.api.providers();
+    } catch {
+      // what was known stays
+    }
+  }
+
+  /** The provider that was chosen last. */
+  get lastProvider(): string | undefined {
+    return recall("provider");
   }
 
   async send(sessionId: string, clientMessageId: string, text: string): Promise<void> {
     const sync = this.sync.peek()!;
+    this.sought.value = undefined; // who writes looks at what is newest
     const sent = await sync.command(
       () => this.api.send(sync.workspace, sessionId, clientMessageId, text),
       (e, seq, answer) => {
@@ -157,6 +201,7 @@ export class Model {
 
   async answer(i: Interaction, answer: Answer): Promise<void> {
     const sync = this.sync.peek()!;
+    this.sought.value = undefined;
     try {
       await sync.command(
         () => this.api.answer(sync.workspace, i, answer),
@@ -201,13 +246,24 @@ export class Model {
     );
   }
 
+  pin(session: Session): void {
+    this.rename(session.id, { pinned: !session.pinned }).then(
+      () => this.say(session.pinned ? "Unpinned" : "Pinned to the top"),
+      () => this.say("It could not be changed"),
+    );
+  }
+
   async remove(sessionId: string): Promise<void> {
     const sync = this.sync.peek()!;
     await sync.command(
       () => this.api.deleteSession(sync.workspace, sessionId),
       (e) => e.remove(sessionId),
     );
-    navigate({ workspace: sync.workspace });
+    // In one step: its row must not outlive its page.
+    batch(() => {
+      this.live.flush();
+      navigate({ workspace: sync.workspace });
+    });
     this.say("Session deleted");
   }
 
@@ -225,16 +281,40 @@ export class Model {
     navigate({ workspace, session: root });
     this.sidebarOpen.value = false;
     this.panelSheet.value = false;
-    let tries = 0;
-    const look = () => {
-      const card = document.getElementById(questionId(i));
-      if (card) {
+    this.seek(i, () => {
+      if (root === i.agentSessionId) return;
+      navigate({ workspace, session: root, child: i.agentSessionId });
+      this.seek(i);
+    });
+  }
+
+  /** Brings a question of the open page into sight as soon as it is drawn. */
+  private seek(i: Interaction, otherwise?: () => void): void {
+    const id = questionId(i);
+    this.sought.value = id;
+    when({
+      find: () => document.getElementById(id),
+      act: (card) => {
         card.scrollIntoView({ block: "center" });
         card.focus({ preventScroll: true });
-      } else if (++tries < 40) setTimeout(look, 50);
-      else if (root !== i.agentSessionId) navigate({ workspace, session: root, child: i.agentSessionId });
-    };
-    setTimeout(look, 0);
+      },
+      still: () => this.sought.peek() === id,
+      loading: () => !this.entities.whole.has(this.entities.rootOf(i.agentSessionId)),
+      otherwise,
+    });
+  }
+
+  /** Opens a session whose tree is not loaded, and goes to its first question once it is. */
+  goToFirst(session: Session): void {
+    navigate({ workspace: session.workspaceId, session: session.id });
+    this.sidebarOpen.value = false;
+    const first = () => pendingPrompts(this.entities).find((i) => this.entities.rootOf(i.agentSessionId) === session.id);
+    when({
+      find: first,
+      act: (i) => this.goTo(i),
+      still: () => route.peek().session === session.id,
+      loading: () => !this.entities.whole.has(session.id),
+    });
   }
 
   /** Closes this dialog, unless another has taken its place: the platform tells of a close late. */
@@ -261,9 +341,25 @@ export class Model {
     this.link.value = state;
     if (state === "reconnecting" && before === "live") this.say("Connection lost, reconnecting");
     if (state === "live" && before === "reconnecting") this.say("Connected again");
+    if (state === "live") this.found();
+    else if (state !== "connecting") this.losing ??= setTimeout(this.lost, grace, this.sync.peek()?.trueAt() ?? Date.now());
+  }
+
+  private losing: ReturnType<typeof setTimeout> | undefined;
+  private readonly lost = (at: number) => {
+    stopClock(at);
+    this.lostAt.value = at;
+  };
+
+  private found(): void {
+    clearTimeout(this.losing);
+    this.losing = undefined;
+    this.lostAt.value = undefined;
+    startClock();
   }
 
   private asked = new Set<string>();
+  private spokenOf = "";
   private settled = new Map<string, string>();
 
   /** After each drawn frame: speaks of what a person should hear of, once. */
@@ -272,10 +368,15 @@ export class Model {
     const e = this.entities;
     if (keys.has("prompts") || keys.has("*")) {
       const pending = pendingPrompts(e);
-      const fresh = pending.find((i) => !this.asked.has(questionId(i)));
+      const all = pending.filter((i) => !this.asked.has(questionId(i)));
+      const fresh = all[0];
       const session = fresh && e.sessions.get(fresh.agentSessionId);
-      if (fresh) this.urgent.value = `${session ? nameOf(session) : "An agent"} needs your answer: ${fresh.title}`;
+      const more = all.length > 1 ? ` And ${count(all.length - 1, "other question")}.` : "";
       this.asked = new Set(pending.map(questionId));
+      if (fresh) {
+        this.spokenOf = questionId(fresh);
+        this.urgent.value = `${session ? nameOf(session) : "An agent"} needs your answer: ${fresh.title}${more}`;
+      } else if (!this.asked.has(this.spokenOf)) this.urgent.value = ""; // a question that is over asks nobody
     }
     const focused = route.peek().session;
     const turn = focused ? latestTurn(e, focused) : undefined;
@@ -292,8 +393,33 @@ export class Model {
   }
 }
 
+/** Why a button does nothing now. */
+export const needsLink = "This needs the connection to the daemon";
+
 export function questionId(i: { turnId: string; requestId: string }): string {
   return `q-${i.turnId}-${i.requestId}`;
+}
+
+interface Wish<T> {
+  find: () => T | undefined | null | false;
+  act: (found: T) => void;
+  /** Whether it is wanted still: a person who has gone on is not called back. */
+  still: () => boolean;
+  /** While this is so, the time does not count. */
+  loading?: () => boolean;
+  otherwise?: (() => void) | undefined;
+}
+
+/** Acts on what is about to be drawn as soon as it is there; gives up after some seconds. */
+function when<T>(wish: Wish<T>, tries = 60): void {
+  setTimeout(() => {
+    if (!wish.still()) return;
+    const found = wish.find();
+    if (found) wish.act(found);
+    else if (wish.loading?.()) when(wish, tries);
+    else if (tries > 0) when(wish, tries - 1);
+    else wish.otherwise?.();
+  }, 50);
 }
 
 export const ModelContext = createContext<Model | undefined>(undefined);

@@ -1,4 +1,4 @@
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { statusOf, words } from "../data/api";
 import type { NewSession, ProviderCard } from "../data/model";
 import { freshId } from "../lib/id";
@@ -9,6 +9,7 @@ import { ProviderPick, ScenarioPick } from "./providers";
 export function NewSessionDialog() {
   const model = useModel();
   const close = () => model.closeDialog("new");
+  useEffect(() => void model.refreshProviders(), [model]);
   return (
     <Dialog title="New session" onClose={close} wide>
       <NewSessionForm onDone={close} />
@@ -21,7 +22,7 @@ function NewSessionForm({ onDone }: { onDone: () => void }) {
   const providers = model.providers.value;
   const workspace = model.workspace.value;
   const [wish, setWish] = useState<Wish>({
-    provider: firstUsable(providers)?.name ?? "", scenario: "", text: "", cwd: workspace?.path ?? "", model: "", permissionMode: "",
+    provider: firstUsable(providers, model.lastProvider)?.name ?? "", scenario: "", text: "", cwd: workspace?.path ?? "", model: "", permissionMode: "",
   });
   const change = (part: Partial<Wish>) => setWish((old) => ({ ...old, ...part }));
   const card = providers.find((p) => p.name === wish.provider);
@@ -30,7 +31,7 @@ function NewSessionForm({ onDone }: { onDone: () => void }) {
   const { start, busy, error } = useStart(onDone);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (card && text !== "") void start((key) => requestOf({ ...wish, card, scenario: plays?.id, text, key }));
+    if (card?.found && text !== "") void start((key) => requestOf({ ...wish, card, scenario: plays?.id, text, key }));
   };
 
   return (
@@ -58,7 +59,7 @@ function NewSessionForm({ onDone }: { onDone: () => void }) {
       )}
       <footer class="dialog-foot">
         <span class="faint small">in {workspace?.name ?? "this workspace"}</span>
-        <button type="submit" class="primary" disabled={!card || text === "" || busy}>
+        <button type="submit" class="primary" disabled={!card?.found || text === "" || busy}>
           {busy ? "Starting…" : "Start"}
         </button>
       </footer>
@@ -129,8 +130,9 @@ function Choice(props: { label: string; options: readonly string[]; value: strin
   );
 }
 
-export function firstUsable(providers: readonly ProviderCard[]): ProviderCard | undefined {
-  return providers.find((p) => p.found && p.scenarios.length > 0) ?? providers.find((p) => p.found);
+/** The one that was used last; else one that anybody can try; else any. */
+export function firstUsable(providers: readonly ProviderCard[], last?: string): ProviderCard | undefined {
+  return providers.find((p) => p.found && p.name === last) ?? providers.find((p) => p.found && p.scenarios.length > 0) ?? providers.find((p) => p.found);
 }
 
 export function requestOf(c: {

@@ -1,19 +1,45 @@
 // "Why?": this turn over time, what holds it open, what a stop has confirmed, what was used.
 
+import type { Signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { words } from "../data/api";
 import type { Operation, Process, Session, Target, Turn } from "../data/model";
-import { agentsOf, isLive, latestTurn, liveAgentsOf, openPromptsOf, stalledSince, stateOf, stateWords, stopsUnder, tokens } from "../data/select";
-import { nameOf, stopWords } from "../data/why";
-import { href } from "../lib/router";
+import { agentsOf, endedLate, isLive, latestTurn, liveAgentsOf, openPromptsOf, stalledSince, stateOf, stateWords, stopsUnder, tokens } from "../data/select";
+import { nameOf, stopWords, unconfirmed } from "../data/why";
+import { href, route } from "../lib/router";
 import { clip, compact, money } from "../lib/text";
-import { now } from "../lib/media";
+import { now, tight } from "../lib/media";
 import { roughly } from "../lib/time";
 import { Glyph } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { Clock, For } from "../ui/time";
-import { useModel } from "./model";
+import { needsLink, useModel, type Model } from "./model";
 import { Timeline } from "./timeline";
+
+/** Whether the panel is shown: beside the transcript, or as a sheet where there is no room. */
+export function panelOf(model: Model): Signal<boolean> {
+  return tight.value ? model.panelSheet : model.panelOpen;
+}
+
+/** Shows the panel and goes into it: who asks why is led to the answer. */
+export function showPanel(model: Model): void {
+  panelOf(model).value = true;
+  setTimeout(() => document.getElementById("panel")?.focus());
+}
+
+/** Closes the panel; who was in it is back at the button that opened it. */
+export function closePanel(model: Model): void {
+  const within = document.activeElement?.closest("#panel");
+  panelOf(model).value = false;
+  if (within) setTimeout(() => document.getElementById("why-toggle")?.focus());
+}
+
+/** The key for it. A second time, from within, it closes the panel. */
+export function togglePanel(model: Model): void {
+  if (!route.peek().session) return; // there is no turn here to ask about
+  if (document.activeElement?.closest("#panel")) closePanel(model);
+  else showPanel(model);
+}
 
 export function Panel({ rootId, onClose }: { rootId: string; onClose: () => void }) {
   const model = useModel();
@@ -21,7 +47,7 @@ export function Panel({ rootId, onClose }: { rootId: string; onClose: () => void
   const root = e.sessions.get(rootId);
   const turn = latestTurn(e, rootId);
   return (
-    <aside class="panel" aria-label="This turn">
+    <aside class="panel" id="panel" tabIndex={-1} aria-label="This turn">
       <header class="panel-head">
         <h2>This turn</h2>
         <button type="button" class="quiet square" aria-label="Close the panel" onClick={onClose}>
@@ -63,7 +89,7 @@ function Open({ root, turn }: { root: Session; turn: Turn }) {
               waits for you
             </button>
           ) : (
-            mainPart(live, part)
+            mainPart(live, part, endedLate(e, turn))
           )}
         </dd>
         {open.map((s) => (
@@ -94,8 +120,9 @@ function Open({ root, turn }: { root: Session; turn: Turn }) {
   );
 }
 
-function mainPart(live: boolean, part: Turn["providerTurn"]) {
+function mainPart(live: boolean, part: Turn["providerTurn"], late: boolean) {
   if (!part) return <span class="soft">{live ? "not started" : "never started"}</span>;
+  if (late) return <span class="s-interrupted">{part.outcome ?? "ended"} later, after the turn had been stopped</span>;
   if (!live && part.phase !== "ended") return <span class="s-interrupted">its end was not seen</span>;
   if (part.phase === "running") return <span class="s-working">working</span>;
   if (part.phase === "reserved") return <span class="s-working">about to go on</span>;
@@ -115,11 +142,11 @@ function OpenAgent({ session }: { session: Session }) {
   const state = stateOf(e, session.id);
   const prompt = openPromptsOf(e, session.id).find((i) => i.status === "pending");
   const silent = turn && stalledSince(e, turn);
-  const route = { workspace: session.workspaceId, session: e.rootOf(session.id), child: session.id };
+  const page = { workspace: session.workspaceId, session: e.rootOf(session.id), child: session.id };
   return (
     <>
       <dt>
-        <a data-route href={href(route)}>
+        <a data-route href={href(page)}>
           {nameOf(session)}
         </a>
       </dt>
@@ -182,7 +209,7 @@ function Stop({ operation: o, rootId }: { operation: Operation; rootId: string }
         <dd>
           <Clock at={o.createdAt} seconds />
         </dd>
-        <dt>So far</dt>
+        <dt>{open ? "So far" : "Result"}</dt>
         <dd class={o.status === "failed" ? "s-failed" : o.status === "unconfirmed" ? "s-interrupted" : ""}>{stopWords(o)}</dd>
         {left > 0 && (
           <>
@@ -205,7 +232,7 @@ function Stop({ operation: o, rootId }: { operation: Operation; rootId: string }
                 {t.agentSessionId === rootId ? "Main agent" : session ? nameOf(session) : "An agent"}
               </dt>
               <dd key={`${t.turnId}-d`} class="soft" title={t.evidence}>
-                {t.agentSessionId === rootId && t.state === "interrupted" ? "ended, not confirmed" : targetWords[t.state]}
+                {t.agentSessionId === rootId && t.state === "interrupted" ? unconfirmed : targetWords[t.state]}
               </dd>
             </>
           );
@@ -240,6 +267,7 @@ function Processes({ rootId }: { rootId: string }) {
 function Running({ process: p, rootId }: { process: Process; rootId: string }) {
   const model = useModel();
   const owner = model.tree(rootId).sessions.get(p.agentSessionId);
+  const lost = model.lostAt.value !== undefined;
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState("");
   const end = () => {
@@ -257,7 +285,7 @@ function Running({ process: p, rootId }: { process: Process; rootId: string }) {
       </dt>
       <dd>
         {p.stoppable ? (
-          <button type="button" class="link" disabled={busy} aria-label={`Stop ${clip(p.command, 60)}`} onClick={end}>
+          <button type="button" class="link" disabled={busy || lost} title={lost ? needsLink : undefined} aria-label={`Stop ${clip(p.command, 60)}`} onClick={end}>
             {busy ? "Stopping…" : "Stop"}
           </button>
         ) : (
@@ -304,6 +332,7 @@ function Used({ root, turn }: { root: Session; turn: Turn }) {
 }
 
 function Facts({ session }: { session: Session }) {
+  const model = useModel();
   const can = session.capabilities;
   const limits = [
     can.cancel ? (can.confirmsCancel ? "" : "A stop of the turn is not confirmed by it.") : "A turn cannot be stopped.",
@@ -317,7 +346,7 @@ function Facts({ session }: { session: Session }) {
       <h3>Session</h3>
       <dl>
         <dt>Provider</dt>
-        <dd>{session.provider}</dd>
+        <dd>{model.providerName(session.provider)}</dd>
         {session.model && (
           <>
             <dt>Model</dt>

@@ -1,5 +1,6 @@
 // Honest cards of the providers: found or not and why, and what each can confirm.
 
+import { useState } from "preact/hooks";
 import type { ProviderCard } from "../data/model";
 import { Glyph } from "../ui/glyph";
 
@@ -19,7 +20,7 @@ export function ProviderPick(props: { providers: readonly ProviderCard[]; value:
           />
           <span class="card-head">
             <b>{p.displayName || p.name}</b>
-            <span class="faint num">{p.version}</span>
+            {p.version && <span class="faint num">{p.version}</span>}
             {!p.found && (
               <span class="state-word s-failed">
                 <Glyph state="failed" word /> not available
@@ -27,14 +28,38 @@ export function ProviderPick(props: { providers: readonly ProviderCard[]; value:
             )}
           </span>
           {p.reason && <span class="card-line">{p.reason}</span>}
-          {p.notes.map((note) => (
-            <span key={note} class="card-line soft">
-              {note}
-            </span>
-          ))}
+          {p.found && <Notes notes={p.notes} of={p.displayName || p.name} />}
         </label>
       ))}
     </fieldset>
+  );
+}
+
+/** The first notes say what matters; the rest is one click away. */
+function Notes({ notes, of }: { notes: readonly string[]; of: string }) {
+  const [all, setAll] = useState(false);
+  return (
+    <>
+      {(all ? notes : notes.slice(0, 2)).map((note) => (
+        <span key={note} class="card-line soft">
+          {note}
+        </span>
+      ))}
+      {notes.length > 2 && (
+        <button
+          type="button"
+          class="link small card-more"
+          aria-expanded={all}
+          aria-label={`${all ? "less" : "more"} about ${of}`}
+          onClick={(event) => {
+            event.preventDefault(); // reading on is not choosing: the card is a label
+            setAll(!all);
+          }}
+        >
+          {all ? "less" : "more"}
+        </button>
+      )}
+    </>
   );
 }
 

@@ -13,8 +13,8 @@ import { Menu } from "../ui/menu";
 import { Elapsed } from "../ui/time";
 import { Composer } from "./composer";
 import { StopChild } from "./lane";
-import { useModel } from "./model";
-import { Panel } from "./panel";
+import { needsLink, useModel } from "./model";
+import { closePanel, Panel, panelOf } from "./panel";
 import { Transcript } from "./transcript";
 import { WhyLine } from "./whyline";
 
@@ -35,7 +35,7 @@ export function SessionPage({ rootId, childId }: { rootId: string; childId?: str
 
   if (!root || (childId !== undefined && !child)) return <Absent state={root ? "missing" : state} deleted={e.deleted.has(childId ?? rootId)} />;
   const sheet = tight.value;
-  const open = sheet ? model.panelSheet : model.panelOpen;
+  const open = panelOf(model);
   return (
     <>
       <main class="page" id="main" tabIndex={-1}>
@@ -44,14 +44,14 @@ export function SessionPage({ rootId, childId }: { rootId: string; childId?: str
         <div class="dock">
           <div class="dock-in">
             <WhyLine rootId={rootId} />
-            <Composer rootId={rootId} />
+            <Composer rootId={rootId} below={child !== undefined} />
           </div>
         </div>
       </main>
       {open.value && (
         <>
           {sheet && <div class="backdrop" onClick={() => (open.value = false)} />}
-          <Panel rootId={rootId} onClose={() => (open.value = false)} />
+          <Panel rootId={rootId} onClose={() => closePanel(model)} />
         </>
       )}
     </>
@@ -60,17 +60,18 @@ export function SessionPage({ rootId, childId }: { rootId: string; childId?: str
 
 function RootHead({ session }: { session: Session }) {
   const model = useModel();
+  const lost = model.lostAt.value !== undefined;
   return (
     <header class="page-head">
       <h1 title={nameOf(session)}>{nameOf(session)}</h1>
-      <span class="head-facts faint">{[session.provider, session.model].filter(Boolean).join(" · ")}</span>
+      <span class="head-facts faint">{[model.providerName(session.provider), session.model].filter(Boolean).join(" · ")}</span>
       <Menu label="Session actions" class="quiet square" align="right" button={<Icon name="more" />}>
         {(close) => (
           <>
             <button type="button" onClick={() => (close(), (model.dialog.value = "rename"))}>
               Rename…
             </button>
-            <button type="button" onClick={() => (close(), void model.rename(session.id, { pinned: !session.pinned }))}>
+            <button type="button" disabled={lost} title={lost ? needsLink : undefined} onClick={() => (close(), model.pin(session))}>
               {session.pinned ? "Unpin" : "Pin to the top"}
             </button>
             <button type="button" class="s-failed" onClick={() => (close(), (model.dialog.value = "delete"))}>

@@ -21,6 +21,7 @@ export function Sidebar() {
   const matches = (s: Session) => query === "" || nameOf(s).toLowerCase().includes(query) || found.has(s.id);
   const groups = grouped(e, matches);
   const none = groups.needsYou.length + groups.working.length + groups.earlier.length === 0;
+  const several = new Set([...e.sessions.values()].filter((s) => s.kind === "root").map((s) => s.provider)).size > 1;
   const hidden = narrow.value && !model.sidebarOpen.value;
 
   return (
@@ -43,9 +44,9 @@ export function Sidebar() {
         </button>
       </div>
       <div class="side-list">
-        <Group title="Needs you" sessions={groups.needsYou} />
-        <Group title="Working" sessions={groups.working} />
-        <Group title="Earlier" sessions={groups.earlier} />
+        <Group title="Needs you" sessions={groups.needsYou} several={several} />
+        <Group title="Working" sessions={groups.working} several={several} />
+        <Group title="Earlier" sessions={groups.earlier} several={several} />
         {none && sync.listState === "ready" && <p class="side-note faint">{query ? "No session matches." : "No sessions yet."}</p>}
         {none && sync.listState !== "ready" && <p class="side-note faint">Loading…</p>}
         {sync.nextCursor && query === "" && (
@@ -58,7 +59,7 @@ export function Sidebar() {
   );
 }
 
-function Group({ title, sessions }: { title: string; sessions: readonly Session[] }) {
+function Group({ title, sessions, several }: { title: string; sessions: readonly Session[]; several: boolean }) {
   if (sessions.length === 0) return null;
   return (
     <section aria-label={title}>
@@ -68,7 +69,7 @@ function Group({ title, sessions }: { title: string; sessions: readonly Session[
       <ul>
         {sessions.map((s) => (
           <li key={s.id}>
-            <Row session={s} />
+            <Row session={s} several={several} />
           </li>
         ))}
       </ul>
@@ -76,7 +77,8 @@ function Group({ title, sessions }: { title: string; sessions: readonly Session[
   );
 }
 
-function Row({ session }: { session: Session }) {
+/** `several`: providers are side by side in the list, and each row says which is its own. */
+function Row({ session, several }: { session: Session; several: boolean }) {
   const model = useModel();
   const e = model.read(`tree:${session.id}`);
   const state = stateOfRoot(e, session.id);
@@ -84,7 +86,8 @@ function Row({ session }: { session: Session }) {
   const agents = turn ? liveAgentCount(e, session.id, turn.id) : 0;
   const on = route.value.session === session.id;
   const verb = turn?.providerTurn?.phase === "ended" ? "waiting for" : "with";
-  const note = agents > 0 && isLive(turn) ? `${verb} ${count(agents, "agent")}` : session.attention === "stalled" ? "silent for a while" : "";
+  const doing = agents > 0 && isLive(turn) ? `${verb} ${count(agents, "agent")}` : session.attention === "stalled" ? "silent for a while" : "";
+  const note = [several ? model.providerName(session.provider) : "", doing].filter(Boolean).join(" · ");
   return (
     <a
       class={on ? "row on" : "row"}

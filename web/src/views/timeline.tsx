@@ -2,7 +2,7 @@
 
 import type { Entities } from "../data/entities";
 import type { Session, Turn } from "../data/model";
-import { agentsOf, descendants, isLive, latestTurn, promptsOf, stateOf, stateOfRoot, stateWords } from "../data/select";
+import { agentsOf, descendants, endedLate, isLive, latestTurn, promptsOf, stateOf, stateOfRoot, stateWords } from "../data/select";
 import { nameOf } from "../data/why";
 import { now } from "../lib/media";
 import { clip } from "../lib/text";
@@ -64,9 +64,12 @@ function rows(e: Entities, rootId: string, turn: Turn, agents: readonly Session[
   const part = turn.providerTurn;
   const start = Date.parse(turn.startedAt ?? turn.createdAt);
   const below = new Set(agents.map((s) => s.id));
-  // The main agent's own part has no end time of its own; the turn's is used while nothing says otherwise.
-  const mainState = part?.phase === "ended" ? (part.outcome ?? "completed") : stateOfRoot(e, rootId);
-  const mainEnd = part?.phase === "ended" ? lastOwnWord(e, rootId, turn, end) : end;
+  // One that was not seen to end in time was there for the whole turn; where nothing
+  // outlasted it, its end is the turn's.
+  const seen = part?.phase === "ended" && !endedLate(e, turn);
+  const mainState = seen ? (part.outcome ?? "completed") : stateOfRoot(e, rootId);
+  const alone = agents.length === 0 || !seen;
+  const mainEnd = alone ? end : Math.min(end, Date.parse(e.mainEnded.get(turn.id) ?? lastOwnWord(e, rootId, turn, end)));
   const main: Bar = { id: rootId, name: "Main", depth: 0, state: mainState, from: start, to: mainEnd, waits: waits(e, rootId, turn.id, end) };
   const bars = descendants(e, rootId)
     .filter((s) => below.has(s.id))
@@ -80,14 +83,11 @@ function rows(e: Entities, rootId: string, turn: Turn, agents: readonly Session[
   return [main, ...bars];
 }
 
-/** When the main agent last said something in this turn, as far as messages are loaded. */
-function lastOwnWord(e: Entities, rootId: string, turn: Turn, end: number): number {
-  const ids = e.threads.get(rootId)?.ids ?? [];
-  for (let i = ids.length - 1; i >= 0; i--) {
-    const m = e.messages.get(ids[i]!);
-    if (m && m.turnId === turn.id && m.role === "assistant") return Math.min(end, Date.parse(m.updatedAt));
-  }
-  return end;
+/** The last that is known of the main agent's own work in this turn: the next best to when it ended. */
+function lastOwnWord(e: Entities, rootId: string, turn: Turn, end: number): string {
+  const own = (e.threads.get(rootId)?.ids ?? []).flatMap((id) => e.messages.get(id) ?? []).filter((m) => m.turnId === turn.id && m.role !== "user");
+  const last = Math.max(...own.map((m) => Date.parse(m.updatedAt)));
+  return new Date(own.length > 0 ? last : end).toISOString();
 }
 
 function waits(e: Entities, sessionId: string, turnId: string, end: number): Bar["waits"] {

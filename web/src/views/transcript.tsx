@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Block } from "../data/transcript";
 import { blocksOf } from "../data/transcript";
 import { isLive, latestTurn, openPromptsOf, tokens } from "../data/select";
-import type { Turn } from "../data/model";
+import type { Message, Turn } from "../data/model";
 import { compact } from "../lib/text";
 import { Glyph } from "../ui/glyph";
 import { Icon } from "../ui/icon";
@@ -15,6 +15,9 @@ import { MessageView } from "./message";
 import { useModel } from "./model";
 import { earlier, hold, later, spanOf, type Span, type Window } from "./window";
 
+/** What a reader does to move what is in sight. */
+const hands = ["wheel", "touchmove", "pointerdown", "keydown"] as const;
+
 /** The scrolling transcript of the page. */
 export function Transcript({ sessionId }: { sessionId: string }) {
   const scroller = useRef<HTMLDivElement>(null);
@@ -22,12 +25,17 @@ export function Transcript({ sessionId }: { sessionId: string }) {
   const stuck = useRef(true);
   const whole = useRef(true); // the newest entry is among those shown
   const [away, setAway] = useState(false);
+  const { sought } = useModel();
 
   useLayoutEffect(() => {
     const box = scroller.current!;
     const follow = () => {
-      if (stuck.current) box.scrollTop = box.scrollHeight;
+      const card = sought.peek() && document.getElementById(sought.peek()!);
+      if (card && box.contains(card)) card.scrollIntoView({ block: "center" });
+      else if (stuck.current) box.scrollTop = box.scrollHeight;
     };
+    // From the first touch on the reader decides what is in sight.
+    const letGo = () => void (sought.value = undefined);
     const watch = () => {
       stuck.current = whole.current && box.scrollHeight - box.scrollTop - box.clientHeight < 48;
       setAway(!stuck.current);
@@ -36,14 +44,17 @@ export function Transcript({ sessionId }: { sessionId: string }) {
     observer.observe(content.current!);
     observer.observe(box);
     box.addEventListener("scroll", watch, { passive: true });
+    for (const hand of hands) box.addEventListener(hand, letGo, { passive: true });
     follow();
     return () => {
       observer.disconnect();
       box.removeEventListener("scroll", watch);
+      for (const hand of hands) box.removeEventListener(hand, letGo);
     };
   }, []);
 
   const toNewest = () => {
+    sought.value = undefined;
     stuck.current = true;
     setAway(false);
     const box = scroller.current!;
@@ -55,7 +66,7 @@ export function Transcript({ sessionId }: { sessionId: string }) {
       <div class="feed-in" ref={content}>
         <Feed sessionId={sessionId} depth={0} label="Transcript" scroller={scroller} away={away} whole={whole} />
       </div>
-      {away && (
+      {away && sought.value === undefined && (
         <button type="button" class="newest" onClick={toNewest}>
           <Icon name="down" /> Newest
         </button>
@@ -146,10 +157,21 @@ function Ending({ sessionId }: { sessionId: string }) {
   const turn = latestTurn(e, sessionId);
   const own = openPromptsOf(e, sessionId);
   const part = turn?.providerTurn;
+  const ended = turn && e.mainEnded.get(turn.id);
   return (
     <>
       {isLive(turn) && part?.phase === "ended" && e.rootOf(sessionId) === sessionId && (
-        <p class="notice">The main agent has finished its own part{part.outcome ? `: ${part.outcome}, kept until its agents end` : ""}</p>
+        <p class="notice">
+          <span>
+            The main agent has finished its own part{part.outcome ? `: ${part.outcome}, kept until its agents end` : ""}
+            {ended && (
+              <>
+                {" · "}
+                <Clock at={ended} />
+              </>
+            )}
+          </span>
+        </p>
       )}
       {own.map((i) => (
         <QuestionCard key={i.requestId} interaction={i} />
@@ -162,6 +184,8 @@ function BlockView({ block, depth }: { block: Block; depth: number }) {
   switch (block.kind) {
     case "message":
       return <MessageView id={block.message.id} />;
+    case "notices":
+      return <NoticeRun messages={block.messages} />;
     case "delegation":
       return <Delegation block={block} depth={depth} />;
     case "answered":
@@ -169,6 +193,25 @@ function BlockView({ block, depth }: { block: Block; depth: number }) {
     case "turn":
       return block.place === "start" ? <p class="notice">The agent began this by itself</p> : <TurnEnd turn={block.turn} />;
   }
+}
+
+/** The newest of several that say the same; the others are a click away. */
+function NoticeRun({ messages }: { messages: readonly Message[] }) {
+  const [open, setOpen] = useState(false);
+  const last = messages[messages.length - 1]!;
+  return (
+    <>
+      {open && messages.slice(0, -1).map((m) => <MessageView key={m.id} id={m.id} />)}
+      <p class="notice">
+        <span>
+          {last.content}{" "}
+          <button type="button" class="link small" aria-expanded={open} onClick={() => setOpen(!open)}>
+            {messages.length} times, last at <Clock at={last.createdAt} seconds />
+          </button>
+        </span>
+      </p>
+    </>
+  );
 }
 
 function TurnEnd({ turn }: { turn: Turn }) {
@@ -200,6 +243,8 @@ function labelOf(block: Block): string {
   switch (block.kind) {
     case "message":
       return { user: "You", assistant: "Agent", tool: "Tool call", system: "Notice" }[block.message.role] ?? "Entry";
+    case "notices":
+      return "Notices";
     case "delegation":
       return "Delegation";
     case "answered":

@@ -4,9 +4,11 @@ import { useState } from "preact/hooks";
 import { words } from "../data/api";
 import { isLive, latestTurn, pendingPrompts } from "../data/select";
 import { whyOpen } from "../data/why";
-import { now, tight } from "../lib/media";
+import { now } from "../lib/media";
 import { Glyph } from "../ui/glyph";
-import { useModel } from "./model";
+import { Clock } from "../ui/time";
+import { needsLink, useModel } from "./model";
+import { closePanel, panelOf, showPanel } from "./panel";
 
 export function WhyLine({ rootId }: { rootId: string }) {
   const model = useModel();
@@ -18,7 +20,9 @@ export function WhyLine({ rootId }: { rootId: string }) {
   const open = isLive(turn);
   const question = pendingPrompts(e).find((i) => e.rootOf(i.agentSessionId) === rootId);
   const session = e.sessions.get(rootId);
-  const shown = tight.value ? model.panelSheet : model.panelOpen;
+  const shown = panelOf(model).value;
+  const lostAt = model.lostAt.value;
+  const stopping = turn.phase === "settling";
 
   const stop = () => {
     setError("");
@@ -29,7 +33,12 @@ export function WhyLine({ rootId }: { rootId: string }) {
     <div class="whyline">
       <Glyph state={why.state} word />
       <p class="why-text" id="why">
-        <b>{why.head}</b> {why.tail && <span class="soft">{why.tail}</span>}
+        {lostAt !== undefined && (
+          <b>
+            Connection lost; as of <Clock at={new Date(lostAt).toISOString()} seconds />:{" "}
+          </b>
+        )}
+        {lostAt === undefined ? <b>{why.head}</b> : why.head} {why.tail && <span class="soft">{why.tail}</span>}
         {error && (
           <span class="error" role="alert">
             {" "}
@@ -43,12 +52,17 @@ export function WhyLine({ rootId }: { rootId: string }) {
             Answer
           </button>
         )}
-        <button type="button" class="quiet" aria-expanded={shown.value} onClick={() => (shown.value = !shown.value)}>
-          {open ? "Why?" : "Details"}
+        <button type="button" class="quiet toggle" id="why-toggle" aria-expanded={shown} onClick={() => (shown ? closePanel(model) : showPanel(model))}>
+          {open ? (shown ? "Hide why" : "Why?") : shown ? "Hide details" : "Details"}
         </button>
         {open && session?.capabilities.cancel !== false && (
-          <button type="button" disabled={turn.phase === "settling" && error === ""} onClick={stop} title="Stops the main agent and every agent below it">
-            {turn.phase === "settling" ? "Stopping…" : "Stop all"}
+          <button
+            type="button"
+            disabled={(stopping && error === "") || lostAt !== undefined}
+            onClick={stop}
+            title={lostAt === undefined ? "Stops the main agent and every agent below it" : needsLink}
+          >
+            {stopping ? "Stopping…" : "Stop all"}
           </button>
         )}
       </span>

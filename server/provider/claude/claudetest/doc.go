@@ -7,7 +7,7 @@
 // the stream-json protocol nor the adapter: what a test says on stdin is the test's. It
 // is for tests only and reports through testing.TB.
 //
-// An agent is known by the header that carries its id; the root has none.
+// A sub-agent is known by the header that carries its id, a root by that of its session.
 //
 //	model := claudetest.NewModel(t, modeltest.Script{
 //		"root": {

@@ -200,7 +200,11 @@ func TestAgentsAreToldApart(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	m := NewModel(t, Script{"root": {
-		{Status(400, "")}, {Status(429, "")}, {Status(500, "")}, {Status(529, "")}, {Status(418, "own words")},
+		{Status(400, "")},
+		{Status(429, "")},
+		{Status(500, "")},
+		{Status(529, "")},
+		{Status(418, "own words")},
 		{Say("some"), Fail("overloaded_error", "broken")},
 		{Say("some"), Drop()},
 	}})
@@ -234,7 +238,8 @@ func TestReferencesAndSaid(t *testing.T) {
 	_, _ = events(t, ask(t, m, "a1", true, user("<<a>> go")))
 	results := user([]any{
 		map[string]any{"type": "tool_result", "tool_use_id": "c", "content": []any{text(`{"id":`), text(`"i"}`)}},
-		map[string]any{"type": "tool_result", "tool_use_id": "d", "content": "plain"}, text("a reminder"),
+		map[string]any{"type": "tool_result", "tool_use_id": "d", "content": "plain"},
+		text("a reminder"),
 	})
 	all, err := events(t, ask(t, m, "", true, user("go"), results))
 	if err != nil || all[3].Delta.JSON != `{"id":"i","to":"a1"}` {

@@ -42,6 +42,7 @@ type line struct {
 	ToolUse   string   `json:"tool_use_id"`
 	Status    string   `json:"status"`
 	Result    string   `json:"result"`
+	Session   string   `json:"session_id"`
 	IsError   bool     `json:"is_error"`
 	Terminal  string   `json:"terminal_reason"`
 	RequestID string   `json:"request_id"`
@@ -203,8 +204,8 @@ func TestRealPlainTurn(t *testing.T) {
 	if said := Said(p.model.Requests("root")[1]); !strings.Contains(strings.Join(said, "\n"), "from the shell") {
 		t.Errorf("the model was told %q", said)
 	}
-	if p.model.Thread("root") != "" {
-		t.Errorf("the root has the id %s", p.model.Thread("root"))
+	if id := p.model.Thread("root"); id == "" || r.Session != id {
+		t.Errorf("the root has the id %s, want that of its session, %s", id, r.Session)
 	}
 }
 

@@ -10,8 +10,11 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/provider/modeltest"
 )
 
-// agentHeader carries the id of the sub-agent that asks; the root sends none.
-const agentHeader = "x-claude-code-agent-id"
+// Which agent asks: a sub-agent sends its own id, the root of a session none.
+const (
+	agentHeader   = "x-claude-code-agent-id"
+	sessionHeader = "x-claude-code-session-id"
+)
 
 // NewModel starts a model behind the Messages API that plays the script. It ends with
 // the test.
@@ -52,13 +55,13 @@ func (messages) Read(h http.Header, raw []byte) (modeltest.Asked, error) {
 	if err := json.Unmarshal(raw, &body); err != nil {
 		return modeltest.Asked{}, err
 	}
-	thread := h.Get(agentHeader)
-	if thread == "" && len(body.Tools) == 0 {
+	sub := h.Get(agentHeader) != ""
+	if !sub && len(body.Tools) == 0 {
 		// Claude asks for something on the side, such as whether a goal is met.
 		return modeltest.Asked{Thread: "aside", Name: func() string { return "aside" }, Output: body.output, Parsed: body}, nil
 	}
 	return modeltest.Asked{
-		Thread: thread, Name: func() string { return body.agentName(thread != "") }, Output: body.output, Parsed: body,
+		Thread: cmp.Or(h.Get(agentHeader), h.Get(sessionHeader)), Name: func() string { return body.agentName(sub) }, Output: body.output, Parsed: body,
 	}, nil
 }
 

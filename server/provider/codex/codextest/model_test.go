@@ -137,7 +137,7 @@ func TestToolCallWithReferences(t *testing.T) {
 		c.Arguments != `{"message":"\u003c\u003ca\u003e\u003e work"}` {
 		t.Errorf("spawn %+v", c)
 	}
-	events(t, ask(t, m, "t1", "t0", prompt("<<a>> work")))
+	_, _ = events(t, ask(t, m, "t1", "t0", prompt("<<a>> work")))
 	all, err := events(t, ask(t, m, "t0", "", prompt("go"),
 		map[string]any{"type": "function_call_output", "call_id": "call_s", "output": `{"agent_id":"id-1"}`},
 		map[string]any{"type": "function_call_output", "call_id": "call_p", "output": []any{map[string]any{"type": "input_text", "text": `{"id":"id-2"}`}}},
@@ -219,7 +219,7 @@ func TestCompressedBody(t *testing.T) {
 	m := NewModel(t, Script{"root": {{Say("ok")}}})
 	var body bytes.Buffer
 	zw := gzip.NewWriter(&body)
-	io.WriteString(zw, `{"prompt_cache_key":"t9","input":[]}`)
+	_, _ = io.WriteString(zw, `{"prompt_cache_key":"t9","input":[]}`)
 	zw.Close()
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, m.BaseURL()+"/responses", &body)
 	req.Header.Set("Content-Encoding", "gzip")

@@ -5,6 +5,7 @@ package codextest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,7 +169,8 @@ func TestRealPlainTurn(t *testing.T) {
 		t.Errorf("model saw thread %s, overruns %v", model.Thread("root"), model.Overruns())
 	}
 	err := s.Call(ctx, "turn/interrupt", map[string]string{"threadId": thread, "turnId": "x"}, nil)
-	if e, ok := err.(*wire.Error); !ok || e.Code != wire.CodeInvalidRequest {
+	var e *wire.Error
+	if !errors.As(err, &e) || e.Code != wire.CodeInvalidRequest {
 		t.Errorf("interrupt of an idle thread: %v", err)
 	}
 }
