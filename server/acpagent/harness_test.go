@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,11 @@ type world struct {
 	dir   string
 	http  *http.Client
 	gates *gates
+
+	home, address string
+	stop          func()
+	mu            sync.Mutex
+	conns         []net.Conn
 }
 
 // gates hold requests of the agents to the daemon until a test lets them pass.
@@ -90,41 +96,70 @@ func (w *world) hold(part string) (reached <-chan struct{}, pass func()) {
 // newWorld starts a whole daemon in this process, until the test ends.
 func newWorld(t *testing.T, f *fake) *world {
 	t.Helper()
-	home := t.TempDir()
-	c, err := config.Load(config.Input{
-		Env:   func(string) (string, bool) { return "", false },
-		Flags: map[string]string{"home": home, "listen": "127.0.0.1:0"},
+	w := &world{t: t, fake: f, dir: t.TempDir(), home: t.TempDir(), address: "127.0.0.1:0"}
+	base := &http.Transport{DialContext: w.dial}
+	w.gates = &gates{base: base, held: map[string]*gate{}}
+	w.http = &http.Client{Transport: base, Timeout: patience}
+	t.Cleanup(func() {
+		base.CloseIdleConnections()
+		w.stop()
 	})
+	w.start()
+	return w
+}
+
+// start runs the daemon; after a stop it is found at the same address.
+func (w *world) start() {
+	w.t.Helper()
+	flags := map[string]string{"home": w.home, "listen": w.address}
+	c, err := config.Load(config.Input{Env: func(string) (string, bool) { return "", false }, Flags: flags})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	d, err := daemonpkg.New(daemonpkg.Options{Config: c, Version: api.Version{Name: "turnkeeper", Version: "test"}, Adapters: map[string]provider.Adapter{"fake": f}})
+	d, err := daemonpkg.New(daemonpkg.Options{Config: c, Version: api.Version{Name: "turnkeeper", Version: "test"}, Adapters: map[string]provider.Adapter{"fake": w.fake}})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
-	base := &http.Transport{}
-	w := &world{t: t, fake: f, dir: t.TempDir(), http: &http.Client{Transport: base, Timeout: patience}, gates: &gates{base: base, held: map[string]*gate{}}}
-	t.Cleanup(func() {
-		base.CloseIdleConnections()
+	w.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the daemon ended with %v", err)
+			w.t.Errorf("the daemon ended with %v", err)
 		}
 	})
 	select {
 	case <-d.Ready():
 	case err := <-ended:
 		ended <- nil
-		t.Fatalf("the daemon did not start: %v", err)
+		w.t.Fatalf("the daemon did not start: %v", err)
 	}
-	w.url = d.Listener().URL
-	if w.token, err = daemonpkg.ReadToken(filepath.Join(home, "token")); err != nil {
-		t.Fatal(err)
+	w.url, w.address = d.Listener().URL, d.Listener().Address
+	if w.token, err = daemonpkg.ReadToken(filepath.Join(w.home, "token")); err != nil {
+		w.t.Fatal(err)
 	}
-	return w
+}
+
+// dial remembers connections, so that a test can cut them.
+func (w *world) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err == nil {
+		w.mu.Lock()
+		w.conns = append(w.conns, c)
+		w.mu.Unlock()
+	}
+	return c, err
+}
+
+// cut ends every connection to the daemon.
+func (w *world) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		_ = c.Close()
+	}
+	w.conns = nil
 }
 
 // fail lets such requests fail until what it returns is called.
