@@ -91,7 +91,8 @@ func TestRealRootEndsBeforeItsChild(t *testing.T) {
 		s.Ends("a", agent.OutcomeCompleted)
 		if p.isClaude() {
 			s.Held("more")
-			if s.Detail().Session.ActiveTurn == nil {
+			// In version 1 it may answer the prompt as the child ends, and go on all the same.
+			if s.Detail().Session.ActiveTurn == nil && p.version == 2 {
 				t.Error("the root has settled before its continuation")
 			}
 			s.Model.Open("more")

@@ -148,6 +148,11 @@ func (p program) start(t *testing.T, script Script, mode string) *stack {
 	s := realtest.OpenStack(t, realtest.Setup{
 		Provider: "acp", Adapter: w, Model: model, Place: place, Mode: mode, Nameless: true, Thread: threadOf,
 	}, tape)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("the wire:\n" + tape.String())
+		}
+	})
 	return &stack{s, p, t, tape, w}
 }
 
