@@ -30,7 +30,9 @@ UPDATE sessions SET title = @title, model = @model, agent_type = @agent_type, pr
 WHERE pk = @pk;
 
 -- name: RenameSession :exec
-UPDATE sessions SET title = @title, titled = @titled, pinned = @pinned, updated_at = @updated_at WHERE pk = @pk;
+UPDATE sessions SET title = @title, titled = @titled, pinned = @pinned, permission_mode = @permission_mode, model = @model,
+    updated_at = @updated_at
+WHERE pk = @pk;
 
 -- name: SetSessionUsage :exec
 UPDATE sessions SET own_usage = @own_usage, tree_usage = @tree_usage WHERE pk = @pk;

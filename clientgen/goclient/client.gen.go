@@ -1257,8 +1257,13 @@ type AgentSessionPage struct {
 
 // AgentSessionPatch defines model for AgentSessionPatch.
 type AgentSessionPatch struct {
-	Pinned *bool   `json:"pinned,omitempty"`
-	Title  *string `json:"title,omitempty"`
+	// Model Before the first turn, later 409 conflict
+	Model *string `json:"model,omitempty"`
+
+	// PermissionMode One of the provider's permissionModes; before the first turn, later 409 conflict
+	PermissionMode *string `json:"permissionMode,omitempty"`
+	Pinned         *bool   `json:"pinned,omitempty"`
+	Title          *string `json:"title,omitempty"`
 }
 
 // AnsweredInteraction defines model for AnsweredInteraction.

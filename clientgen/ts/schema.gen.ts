@@ -524,6 +524,10 @@ export interface components {
             seq: number;
         };
         AgentSessionPatch: {
+            /** @description Before the first turn, later 409 conflict */
+            model?: string;
+            /** @description One of the provider's permissionModes; before the first turn, later 409 conflict */
+            permissionMode?: string;
             pinned?: boolean;
             title?: string;
         };

@@ -349,15 +349,19 @@ func (q *Queries) MaxSessionKey(ctx context.Context) (int64, error) {
 }
 
 const renameSession = `-- name: RenameSession :exec
-UPDATE sessions SET title = ?1, titled = ?2, pinned = ?3, updated_at = ?4 WHERE pk = ?5
+UPDATE sessions SET title = ?1, titled = ?2, pinned = ?3, permission_mode = ?4, model = ?5,
+    updated_at = ?6
+WHERE pk = ?7
 `
 
 type RenameSessionParams struct {
-	Title     string
-	Titled    int64
-	Pinned    int64
-	UpdatedAt int64
-	PK        int64
+	Title          string
+	Titled         int64
+	Pinned         int64
+	PermissionMode string
+	Model          string
+	UpdatedAt      int64
+	PK             int64
 }
 
 func (q *Queries) RenameSession(ctx context.Context, arg RenameSessionParams) error {
@@ -365,6 +369,8 @@ func (q *Queries) RenameSession(ctx context.Context, arg RenameSessionParams) er
 		arg.Title,
 		arg.Titled,
 		arg.Pinned,
+		arg.PermissionMode,
+		arg.Model,
 		arg.UpdatedAt,
 		arg.PK,
 	)

@@ -48,7 +48,10 @@ func (s *session) stop(id string) {
 	}
 	s.stopping[id] = &stopping{}
 	s.mu.Unlock()
-	sent := s.sendings() // a prompt before it on the wire is met by it
+	var sent <-chan struct{}
+	if id == s.id {
+		sent = s.sendings() // a prompt before it on the wire is met by it
+	}
 	s.c.work.Go(func() {
 		if sent != nil {
 			select {

@@ -253,15 +253,17 @@ func (d *daemon) sessions(ctx context.Context, ws agent.WorkspaceID, cursor stri
 	return as[agent.SessionPage](reading{r.Body, r.HTTPResponse})
 }
 
-func (d *daemon) retitle(ctx context.Context, ws, id, title string) error {
+func (d *daemon) patch(ctx context.Context, ws, id string, p goclient.AgentSessionPatch) (agent.Session, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	r, err := d.client.UpdateAgentSessionWithResponse(ctx, ws, id, goclient.AgentSessionPatch{Title: &title})
+	r, err := d.client.UpdateAgentSessionWithResponse(ctx, ws, id, p)
 	if err != nil {
-		return err
+		return agent.Session{}, err
 	}
-	_, err = as[json.RawMessage](reading{r.Body, r.HTTPResponse})
-	return err
+	now, err := as[struct {
+		Session agent.Session `json:"session"`
+	}](reading{r.Body, r.HTTPResponse})
+	return now.Session, err
 }
 
 func (d *daemon) delete(ctx context.Context, ws, id string) error {

@@ -41,13 +41,13 @@ func (f *fake) Name() string { return "fake" }
 
 func (f *fake) Probe(context.Context) provider.Info {
 	return provider.Info{
-		Name: "fake", DisplayName: "Fake", Found: true, Capabilities: f.caps, Notes: []string{}, Models: []string{},
+		Name: "fake", DisplayName: "Fake", Found: true, Capabilities: f.caps, Notes: []string{}, Models: []string{"small", "large"},
 		PermissionModes: []string{"ask", "auto"}, Scenarios: []provider.Scenario{},
 	}
 }
 
 func (f *fake) Open(_ context.Context, p provider.OpenParams, s provider.Sink) (provider.Runtime, error) {
-	r := &fakeRuntime{fake: f, sink: s, root: p.Root.ID, done: make(chan struct{})}
+	r := &fakeRuntime{fake: f, sink: s, root: p.Root.ID, done: make(chan struct{}), model: p.Root.Model}
 	r.apply(agent.SessionDescribed{Session: p.Root.ID, Capabilities: &f.caps, ProviderSessionID: "thread-root"})
 	f.opened <- r
 	return r, nil
@@ -61,6 +61,8 @@ type fakeRuntime struct {
 	done chan struct{}
 	once sync.Once
 	n    int
+
+	model string
 }
 
 func (r *fakeRuntime) apply(f agent.Fact) agent.Applied {

@@ -143,7 +143,7 @@ func wireError(err error) *wire.Error {
 	switch known.Code {
 	case agent.CodeNotFound:
 		e.Code = acp.CodeResourceNotFound
-	case agent.CodeInvalid:
+	case agent.CodeInvalid, agent.CodeConflict:
 		e.Code = wire.CodeInvalidParams
 	}
 	if raw, err := json.Marshal(map[string]string{"code": string(known.Code)}); err == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/turnkeeper/turnkeeper/clientgen/goclient"
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
@@ -183,7 +184,7 @@ func (c *conn) setTitle(r *request, f wire.Frame) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.api.retitle(ctx, ws, id, p.Title); err != nil {
+		if _, err := c.api.patch(ctx, ws, id, goclient.AgentSessionPatch{Title: &p.Title}); err != nil {
 			return nil, err
 		}
 		return titled{p.Title}, nil

@@ -87,7 +87,11 @@ func (v *view) session(s *session, a agent.Session) {
 		v.announce(s, n)
 		return
 	}
+	before := n.about
 	n.about = a
+	if n.isRoot() && !v.quiet && (before.PermissionMode != a.PermissionMode || before.Model != a.Model) {
+		v.rechosen(s, a)
+	}
 	if !n.isRoot() {
 		s.c.adopt(a.Handles.ThreadID, a.Handles.TaskID, a.Handles.AgentID)
 	}

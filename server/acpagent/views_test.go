@@ -227,19 +227,59 @@ func checkEdit(t *testing.T, version int, dir string, c *acp.ToolCall) {
 	}
 }
 
-// The mode of a session is shown, and stays what it began with.
-func TestModes(t *testing.T) {
-	w := newWorld(t, newFake())
-	e := w.newEditor(acp.V1, editorOptions{})
-	var r acp.SessionResponse
-	e.must(acp.MethodNewSession, map[string]any{"cwd": w.dir, "mcpServers": []any{}, "_meta": map[string]any{"turnkeeper": map[string]string{"permissionMode": "ask"}}}, &r)
-	e.roots[r.SessionID] = true
-	if r.Modes == nil || r.Modes.CurrentModeID != "ask" || len(r.Modes.AvailableModes) != 2 {
-		t.Fatalf("modes %+v", r.Modes)
-	}
-	e.must(acp.MethodSetMode, acp.SetModeRequest{SessionID: r.SessionID, ModeID: "ask"}, nil)
-	e.refused(wire.CodeInvalidParams, acp.MethodSetMode, acp.SetModeRequest{SessionID: r.SessionID, ModeID: "auto"})
-	e.refused(wire.CodeInvalidParams, acp.MethodSetConfigOption, acp.SetConfigOptionRequest{SessionID: r.SessionID, ConfigID: "x", Value: "y"})
+// The mode and the model are shown with their choices, and can be chosen until the first
+// prompt. Who else has the session open is told.
+func TestModesAndOptions(t *testing.T) {
+	both(t, func(t *testing.T, version int) {
+		w := newWorld(t, newFake())
+		e := w.newEditor(version, editorOptions{})
+		var r acp.SessionResponse
+		e.must(acp.MethodNewSession, map[string]any{"cwd": w.dir, "mcpServers": []any{}, "_meta": map[string]any{"turnkeeper": map[string]string{"permissionMode": "ask"}}}, &r)
+		e.roots[r.SessionID] = true
+		if (r.Modes != nil) != (version == acp.V1) || r.Modes != nil && (r.Modes.CurrentModeID != "ask" || len(r.Modes.AvailableModes) != 2) {
+			t.Fatalf("modes %+v", r.Modes)
+		}
+		if len(r.ConfigOptions) != 2 || r.ConfigOptions[0].Key() != optionMode || r.ConfigOptions[0].Current() != "ask" || r.ConfigOptions[1].Current() != unset || len(r.ConfigOptions[1].Options) != 3 {
+			t.Fatalf("options %+v", r.ConfigOptions)
+		}
+		other := w.newEditor(version, editorOptions{})
+		other.answered(other.load(r.SessionID, w.dir))
+		if version == acp.V1 {
+			e.must(acp.MethodSetMode, acp.SetModeRequest{SessionID: r.SessionID, ModeID: "auto"}, nil)
+			other.from(0, "the mode", func(l line) bool {
+				m, ok := l.note.Update.Variant.(*acp.ModeUpdate)
+				return ok && m.CurrentModeID == "auto"
+			})
+			e.refused(wire.CodeInvalidParams, acp.MethodSetMode, acp.SetModeRequest{SessionID: r.SessionID, ModeID: "never"})
+		}
+		set := func(id string, value any) map[string]any {
+			return map[string]any{"sessionId": r.SessionID, "configId": id, "type": "id", "value": value}
+		}
+		var now acp.SetConfigOptionResponse
+		e.must(acp.MethodSetConfigOption, set(optionModel, "small"), &now)
+		if len(now.ConfigOptions) != 2 || now.ConfigOptions[1].Current() != "small" {
+			t.Errorf("options %+v", now.ConfigOptions)
+		}
+		other.from(0, "the option", func(l line) bool {
+			u, ok := l.note.Update.Variant.(*acp.ConfigUpdate)
+			return ok && u.ConfigOptions[1].Current() == "small"
+		})
+		if d := w.detail(r.SessionID); d.Session.Model != "small" {
+			t.Errorf("the web view sees %q", d.Session.Model)
+		}
+		e.refused(wire.CodeInvalidParams, acp.MethodSetConfigOption, set("colour", "red"))
+		e.refused(wire.CodeInvalidParams, acp.MethodSetConfigOption, set(optionModel, "huge"))
+		e.refused(wire.CodeInvalidParams, acp.MethodSetConfigOption, set(optionModel, true))
+		prompt := e.prompt(r.SessionID, "go")
+		runtime := receive(t, "the provider to be opened", w.fake.opened)
+		if runtime.model != "small" {
+			t.Errorf("opened with model %q", runtime.model)
+		}
+		root := runtime.main(receive(t, "the turn", w.fake.starts))
+		e.refused(wire.CodeInvalidParams, acp.MethodSetConfigOption, set(optionModel, "large"))
+		root.end(agent.OutcomeCompleted)
+		e.ended(r.SessionID, prompt, acp.StopEndTurn)
+	})
 }
 
 // What comes before initialize, twice, or with nonsense is refused, and the connection

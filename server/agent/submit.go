@@ -14,6 +14,15 @@ type NewSession struct {
 	Message        *NewMessage  // the first message, if any; its Session is ignored
 }
 
+// SessionPatch is what a person changes of a session; nil leaves it. PermissionMode and
+// Model are choices of the beginning: they can be changed until the first turn.
+type SessionPatch struct {
+	Title          *string
+	Pinned         *bool
+	PermissionMode *string
+	Model          *string
+}
+
 // NewMessage is a person's message to a root session. ClientMessageID makes it
 // idempotent within the session.
 type NewMessage struct {

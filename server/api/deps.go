@@ -41,7 +41,7 @@ type Commands interface {
 	DeleteWorkspace(ctx context.Context, id agent.WorkspaceID) error
 
 	CreateSession(ctx context.Context, s agent.NewSession) (agent.Submitted, error)
-	UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, title *string, pinned *bool) (agent.Session, error)
+	UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, p agent.SessionPatch) (agent.Session, error)
 	// DeleteSession tombstones the tree; a second call is as good as the first.
 	DeleteSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID) error
 	Send(ctx context.Context, ws agent.WorkspaceID, m agent.NewMessage) (agent.Submitted, error)

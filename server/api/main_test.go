@@ -161,8 +161,8 @@ func (f *fake) CreateSession(_ context.Context, s agent.NewSession) (agent.Submi
 	return done, f.ask(s)
 }
 
-func (f *fake) UpdateSession(_ context.Context, _ agent.WorkspaceID, id agent.SessionID, title *string, pinned *bool) (agent.Session, error) {
-	return agent.Session{ID: id}, f.ask(title, pinned)
+func (f *fake) UpdateSession(_ context.Context, _ agent.WorkspaceID, id agent.SessionID, p agent.SessionPatch) (agent.Session, error) {
+	return agent.Session{ID: id}, f.ask(p.Title, p.Pinned)
 }
 
 func (f *fake) DeleteSession(_ context.Context, _ agent.WorkspaceID, id agent.SessionID) error {

@@ -44,6 +44,9 @@ type CreatedSession struct {
 type AgentSessionPatch struct {
 	Title  *string `json:"title,omitempty" minLength:"1" maxLength:"200"`
 	Pinned *bool   `json:"pinned,omitempty"`
+	// Choices of the beginning.
+	PermissionMode *string `json:"permissionMode,omitempty" maxLength:"200" doc:"One of the provider's permissionModes; before the first turn, later 409 conflict"`
+	Model          *string `json:"model,omitempty" maxLength:"200" doc:"Before the first turn, later 409 conflict"`
 }
 
 // SessionAnswer is the answer of updateAgentSession.
@@ -129,7 +132,9 @@ func (a *API) updateSession(ctx context.Context, in *struct {
 	Body AgentSessionPatch
 },
 ) (*out[SessionAnswer], error) {
-	s, err := a.deps.Commands.UpdateSession(ctx, in.Workspace, in.Session, in.Body.Title, in.Body.Pinned)
+	s, err := a.deps.Commands.UpdateSession(ctx, in.Workspace, in.Session, agent.SessionPatch{
+		Title: in.Body.Title, Pinned: in.Body.Pinned, PermissionMode: in.Body.PermissionMode, Model: in.Body.Model,
+	})
 	return &out[SessionAnswer]{SessionAnswer{s}}, err
 }
 

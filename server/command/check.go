@@ -50,8 +50,8 @@ func checkSession(n agent.NewSession, ws agent.Workspace) error {
 	for _, w := range []struct{ name, value string }{
 		{"provider", n.Provider}, {"model", n.Model}, {"permissionMode", n.PermissionMode}, {"scenario", n.Scenario},
 	} {
-		if len(w.value) > maxWord || strings.IndexFunc(w.value, unprintable) >= 0 {
-			return agent.Errorf(agent.CodeInvalid, "%s is not a word of at most %d bytes", w.name, maxWord)
+		if !isWord(w.value) {
+			return notAWord(w.name)
 		}
 	}
 	if _, err := title(n.Title); err != nil {
@@ -66,6 +66,12 @@ func checkSession(n agent.NewSession, ws agent.Workspace) error {
 		return checkMessage(*n.Message)
 	}
 	return nil
+}
+
+func isWord(s string) bool { return len(s) <= maxWord && strings.IndexFunc(s, unprintable) < 0 }
+
+func notAWord(name string) error {
+	return agent.Errorf(agent.CodeInvalid, "%s is not a word of at most %d bytes", name, maxWord)
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -229,10 +229,10 @@ func (f *fakeStore) Session(_ context.Context, _ agent.WorkspaceID, id agent.Ses
 	return s, nil
 }
 
-func (f *fakeStore) UpdateSession(_ context.Context, _ agent.WorkspaceID, id agent.SessionID, title *string, _ *bool) (agent.Session, error) {
+func (f *fakeStore) UpdateSession(_ context.Context, _ agent.WorkspaceID, id agent.SessionID, p agent.SessionPatch) (agent.Session, error) {
 	s := f.sessions[id]
-	if title != nil {
-		s.Title = *title
+	if p.Title != nil {
+		s.Title = *p.Title
 	}
 	return s, nil
 }

@@ -19,7 +19,7 @@ type Store interface {
 	// RepeatSession looks up what an earlier request with the same Key made.
 	RepeatSession(ctx context.Context, s agent.NewSession) (agent.Submitted, bool, error)
 	Session(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID) (agent.Session, error)
-	UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, title *string, pinned *bool) (agent.Session, error)
+	UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, p agent.SessionPatch) (agent.Session, error)
 	Delete(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID) (agent.Deleted, error)
 	Turn(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, turn agent.TurnID) (agent.Turn, error)
 	Interaction(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, turn agent.TurnID, request agent.RequestID) (agent.Interaction, error)

@@ -294,19 +294,28 @@ func (s *Service) Answer(ctx context.Context, ws agent.WorkspaceID, a agent.NewA
 	return i, op, err
 }
 
-// UpdateSession changes a session's title or whether it is pinned; nil leaves it.
-func (s *Service) UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, name *string, pinned *bool) (agent.Session, error) {
-	if name != nil {
-		checked, err := title(*name)
+// UpdateSession changes what a person may of a session. Errors: CodeNotFound, CodeInvalid,
+// CodeConflict for a choice that comes after the first turn.
+func (s *Service) UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, p agent.SessionPatch) (agent.Session, error) {
+	for _, w := range []struct {
+		name  string
+		value *string
+	}{{"permissionMode", p.PermissionMode}, {"model", p.Model}} {
+		if w.value != nil && !isWord(*w.value) {
+			return agent.Session{}, notAWord(w.name)
+		}
+	}
+	if p.Title != nil {
+		checked, err := title(*p.Title)
 		if err != nil {
 			return agent.Session{}, err
 		}
 		if checked == "" {
 			return agent.Session{}, agent.Errorf(agent.CodeInvalid, "a title cannot be empty")
 		}
-		name = &checked
+		p.Title = &checked
 	}
-	return s.Store.UpdateSession(ctx, ws, id, name, pinned)
+	return s.Store.UpdateSession(ctx, ws, id, p)
 }
 
 // DeleteSession deletes a session with everything below it and stops what still runs

@@ -165,11 +165,11 @@ func TestDeleteStopsWhatRan(t *testing.T) {
 func TestTitles(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *desk) {
 		name, empty := "  New name ", " "
-		s, err := d.UpdateSession(t.Context(), "ws", "root", &name, nil)
+		s, err := d.UpdateSession(t.Context(), "ws", "root", agent.SessionPatch{Title: &name})
 		if err != nil || s.Title != "New name" {
 			t.Errorf("%+v, %v", s, err)
 		}
-		if _, err := d.UpdateSession(t.Context(), "ws", "root", &empty, nil); codeOf(err) != agent.CodeInvalid {
+		if _, err := d.UpdateSession(t.Context(), "ws", "root", agent.SessionPatch{Title: &empty}); codeOf(err) != agent.CodeInvalid {
 			t.Errorf("%v", err)
 		}
 		if w, err := d.CreateWorkspace(t.Context(), "", t.TempDir()+"/."); err != nil || w.Name == "" || strings.HasSuffix(w.Path, ".") {

@@ -58,7 +58,7 @@ func TestStalledIsToldByReadsAlone(t *testing.T) {
 		t.Fatalf("after an hour of silence attention is %q", a)
 	}
 	pin := true
-	_, err := w.UpdateSession(background(t), w.ws, w.root, nil, &pin)
+	_, err := w.UpdateSession(background(t), w.ws, w.root, agent.SessionPatch{Pinned: &pin})
 	w.must(err)
 	if told := w.attentionTold()[w.root]; told != agent.AttentionNone {
 		t.Errorf("the event says %q", told)

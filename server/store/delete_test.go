@@ -231,7 +231,7 @@ func TestNothingOfADeletedConversationIsKept(t *testing.T) {
 			w.verdict(agent.InteractionAsked{Interaction: agent.Interaction{SessionID: nested.session, TurnID: nested.turn, RequestID: "q",
 				Kind: agent.InteractionApproval, Title: "kidsecret"}}, agent.VerdictApplied, "")
 			title := "rootsecret"
-			_, err := w.UpdateSession(background(t), w.ws, tr.root, &title, nil)
+			_, err := w.UpdateSession(background(t), w.ws, tr.root, agent.SessionPatch{Title: &title})
 			w.must(err)
 			say(tr.root, tr.turn, "mr", "rootsecret")
 			say(other.root, other.turn, "mo", "othersecret")

@@ -71,7 +71,7 @@ func TestRefusalKeepsWhatTheWriterRemembers(t *testing.T) {
 			return err
 		},
 		"a session that is not": func() error {
-			_, err := w.UpdateSession(background(t), w.ws, "none", nil, nil)
+			_, err := w.UpdateSession(background(t), w.ws, "none", agent.SessionPatch{})
 			return err
 		},
 		"the same id for other words": func() error {

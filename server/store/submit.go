@@ -222,7 +222,8 @@ func (t *tx) nameFromMessage(owner *ident, s string) error {
 func (t *tx) rename(i *ident) error {
 	i.row.UpdatedAt = t.now
 	if err := t.q.RenameSession(bg, dbgen.RenameSessionParams{
-		Title: i.row.Title, Titled: i.row.Titled, Pinned: i.row.Pinned, UpdatedAt: t.now, PK: i.pk}); err != nil {
+		Title: i.row.Title, Titled: i.row.Titled, Pinned: i.row.Pinned,
+		PermissionMode: i.row.PermissionMode, Model: i.row.Model, UpdatedAt: t.now, PK: i.pk}); err != nil {
 		return fmt.Errorf("session %s: %w", i.id, err)
 	}
 	t.changed(i)
@@ -276,7 +277,7 @@ func (t *tx) userMessage(owner *ident, r *turnRow, m agent.NewMessage, d agent.D
 
 // UpdateSession changes what people may edit of a session; nil leaves a field as it is.
 // A title that a person chose is not changed by a provider any more. CodeNotFound.
-func (s *Store) UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, title *string, pinned *bool) (agent.Session, error) {
+func (s *Store) UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, p agent.SessionPatch) (agent.Session, error) {
 	var out agent.Session
 	_, err := s.write(ctx, func(t *tx) error {
 		i, err := t.liveSession(id)
@@ -287,11 +288,14 @@ func (s *Store) UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agen
 			return err
 		}
 		before := *i.row
-		if title != nil {
-			i.row.Title, i.row.Titled = *title, 1
+		if p.Title != nil {
+			i.row.Title, i.row.Titled = *p.Title, 1
 		}
-		if pinned != nil {
-			i.row.Pinned = flag(*pinned)
+		if p.Pinned != nil {
+			i.row.Pinned = flag(*p.Pinned)
+		}
+		if err := choose(i.row, p); err != nil {
+			return err
 		}
 		if before != *i.row {
 			if err := t.rename(i); err != nil {
@@ -302,4 +306,23 @@ func (s *Store) UpdateSession(ctx context.Context, ws agent.WorkspaceID, id agen
 		return err
 	})
 	return out, err
+}
+
+// choose takes over choices of the beginning, which what runs already has made.
+func choose(row *dbgen.Session, p agent.SessionPatch) error {
+	mode, model := row.PermissionMode, row.Model
+	if p.PermissionMode != nil {
+		mode = *p.PermissionMode
+	}
+	if p.Model != nil {
+		model = *p.Model
+	}
+	switch {
+	case mode == row.PermissionMode && model == row.Model:
+		return nil
+	case row.Kind == agent.KindChild || row.LatestTurn != 0:
+		return agent.Errorf(agent.CodeConflict, "the permission mode and the model of a session are chosen before its first turn")
+	}
+	row.PermissionMode, row.Model = mode, model
+	return nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -26,7 +27,7 @@ func TestFirstMessageNamesAndKeepsThePin(t *testing.T) {
 	w := open(t)
 	yes, mine := true, "mine"
 	plain, pinned, titled := w.create(""), w.create(""), w.create(mine)
-	_, err := w.UpdateSession(background(t), w.ws, pinned, nil, &yes)
+	_, err := w.UpdateSession(background(t), w.ws, pinned, agent.SessionPatch{Pinned: &yes})
 	w.must(err)
 	for id, want := range map[agent.SessionID]agent.Session{
 		plain: {Title: "hello"}, pinned: {Title: "hello", Pinned: true}, titled: {Title: mine},
@@ -69,7 +70,7 @@ func TestSearchFindsTheTitleShownAndTheFirstMessage(t *testing.T) {
 	w.says(other, "nothing of it")
 	finds("said", true, "alpha", "beta")
 	title := "Gamma"
-	_, err := w.UpdateSession(background(t), w.ws, id, &title, nil)
+	_, err := w.UpdateSession(background(t), w.ws, id, agent.SessionPatch{Title: &title})
 	w.must(err)
 	finds("renamed", true, "gamma", "beta words")
 	finds("renamed", false, "alpha")
@@ -84,4 +85,25 @@ func TestSearchFindsTheTitleShownAndTheFirstMessage(t *testing.T) {
 	id = other
 	w.verdict(agent.SessionDescribed{Session: other, Title: "Zebra migration"}, agent.VerdictApplied, "")
 	finds("named by the provider", true, "zebra", "nothing of it")
+}
+
+// The permission mode and the model are chosen before the first turn, and stay after it.
+func TestChoicesOfTheBeginning(t *testing.T) {
+	w := open(t)
+	id := w.create("a session")
+	mode, model, other := "ask", "small", "auto"
+	got, err := w.UpdateSession(background(t), w.ws, id, agent.SessionPatch{PermissionMode: &mode, Model: &model})
+	w.must(err)
+	if got.PermissionMode != mode || got.Model != model {
+		t.Errorf("chose %q and %q", got.PermissionMode, got.Model)
+	}
+	w.says(id, "hello")
+	for name, p := range map[string]agent.SessionPatch{"mode": {PermissionMode: &other}, "model": {Model: &other}} {
+		if _, err := w.UpdateSession(background(t), w.ws, id, p); !errors.Is(err, &agent.Error{Code: agent.CodeConflict}) {
+			t.Errorf("%s after the first turn: %v", name, err)
+		}
+	}
+	if got, err = w.UpdateSession(background(t), w.ws, id, agent.SessionPatch{PermissionMode: &mode}); err != nil || got.PermissionMode != mode {
+		t.Errorf("the same again: %q, %v", got.PermissionMode, err)
+	}
 }
