@@ -221,7 +221,7 @@ func (p *Playback) match(m message) *recordedCall {
 		switch {
 		case c.used, !c.usable, c.process != p.tape.Process():
 			continue
-		case c.method != m.Method && !(takesUp(c.method) && takesUp(m.Method)):
+		case c.method != m.Method && (!takesUp(c.method) || !takesUp(m.Method)):
 			continue
 		case c.session != m.Params.SessionID && m.Method != acp.MethodNewSession:
 			continue
