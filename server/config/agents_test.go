@@ -34,6 +34,10 @@ mode = "default"
 	if diff := cmp.Diff(want, c.Agents); diff != "" {
 		t.Error(diff)
 	}
+	all := c.Settings()
+	if got := all[len(all)-1]; got.Key != "providers.acp.mine" || got.Value != "/opt/mine/agent --acp --quiet" || got.Origin.Source != FromFile {
+		t.Errorf("it is listed as %+v", got)
+	}
 }
 
 func TestAgentsThatCannotBe(t *testing.T) {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -113,6 +114,9 @@ func (c *Config) Settings() []Setting {
 	out := make([]Setting, 0, len(keys))
 	for _, k := range keys {
 		out = append(out, Setting{Key: k.name, Value: k.show(c), Origin: c.Origin(k.name)})
+	}
+	for _, a := range c.Agents {
+		out = append(out, Setting{Key: "providers.acp." + a.Name, Value: strings.Join(a.Command, " "), Origin: Origin{FromFile, c.File}})
 	}
 	return out
 }
