@@ -257,6 +257,7 @@ type editor struct {
 	setupAt map[string]int
 	roots   map[string]bool
 	leave   func()
+	unread  bool // it leaves without reading what was written to it
 }
 
 type editorOptions struct {
@@ -288,11 +289,14 @@ func (w *world) newEditor(version int, o editorOptions) *editor {
 		e.read(out)
 	}()
 	e.leave = sync.OnceFunc(func() {
-		e.resume()
+		if !e.unread {
+			e.resume()
+		}
 		_ = in.Close()
 		if err := <-served; err != nil {
 			w.t.Errorf("serving ended with %v", err)
 		}
+		e.resume()
 		<-read
 		cancel()
 		record(version, e)

@@ -96,6 +96,7 @@ func Serve(ctx context.Context, o Options) error {
 	case err = <-read:
 	case <-ctx.Done():
 		c.peer.Close(ctx.Err())
+		within(farewell, c.peer.Done()) // a stream that cannot be closed is left to the process's end
 	}
 	cancel()
 	c.end()
@@ -116,15 +117,24 @@ func (c *conn) end() {
 			c.log.Debug("the last lines were not written", "error", err)
 		}
 	}()
-	bound := time.NewTimer(farewell)
-	defer bound.Stop()
+	if within(farewell, over) {
+		return
+	}
+	if w, ok := c.opt.Out.(io.Closer); ok {
+		_ = w.Close() // frees the writer, where it can be freed; nobody is left to be told
+		within(farewell, over)
+	}
+}
+
+// within waits for something no longer than a bound, and reports whether it came.
+func within(bound time.Duration, done <-chan struct{}) bool {
+	t := time.NewTimer(bound)
+	defer t.Stop()
 	select {
-	case <-over:
-	case <-bound.C:
-		if w, ok := c.opt.Out.(io.Closer); ok {
-			_ = w.Close() // frees the writer; nobody is left to be told
-			<-over
-		}
+	case <-done:
+		return true
+	case <-t.C:
+		return false
 	}
 }
 

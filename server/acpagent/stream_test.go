@@ -223,3 +223,26 @@ func TestUpdatesFollowTheSessionsID(t *testing.T) {
 		}
 	})
 }
+
+// An editor that goes without reading what was written to it holds nobody up, and what runs
+// goes on.
+func TestEditorLeavesInTheMiddle(t *testing.T) {
+	both(t, func(t *testing.T, version int) {
+		w := newWorld(t, newFake())
+		e := w.newEditor(version, editorOptions{backlog: 1})
+		session, _, root := e.work()
+		alpha := root.spawn("alpha")
+		e.grant(alpha)
+		e.pause()
+		for n := range 20 {
+			alpha.say(fmt.Sprint("line ", n))
+		}
+		e.load(session, w.dir)
+		e.unread = true
+		e.leave()
+		none(t, "a stop", w.fake.cancels)
+		if d := w.detail(session); d.Session.ActiveTurn == nil || d.Session.ActiveChildCount != 1 {
+			t.Errorf("the work did not go on: %+v", d.Session)
+		}
+	})
+}

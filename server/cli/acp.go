@@ -51,14 +51,16 @@ func (a *app) runEditor(ctx context.Context, e editor) error {
 		return err
 	}
 	r.http.CloseIdleConnections()
-	var level slog.Level
-	if level.UnmarshalText([]byte(c.Log)) != nil {
-		level = slog.LevelInfo
+	level := slog.LevelWarn // editors show what comes on the error stream
+	if c.Origin("log").Source != config.FromDefault {
+		if err := level.UnmarshalText([]byte(c.Log)); err != nil {
+			return usageErrorf("log: %w", err)
+		}
 	}
 	return acpagent.Serve(ctx, acpagent.Options{
 		In: a.in, Out: a.out, Server: r.url, Token: r.token, Version: build().Version,
 		Provider: e.provider, Model: e.model, Mode: e.mode,
-		Logger: slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: max(level, slog.LevelWarn)})),
+		Logger: slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})),
 	})
 }
 
