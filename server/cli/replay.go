@@ -35,7 +35,7 @@ func (a *app) replay() *cobra.Command {
 			return a.printEnd(end)
 		},
 	}
-	cmd.Flags().StringVar(&provider, "provider", "", "whose recording it is: codex or claude")
+	cmd.Flags().StringVar(&provider, "provider", "", "whose recording it is: codex, claude or acp")
 	return cmd
 }
 

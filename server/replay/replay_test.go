@@ -174,17 +174,23 @@ func TestWhatCannotBeReplayed(t *testing.T) {
 
 // A recording of things that make no sense must still end.
 func TestReplayOfNonsense(t *testing.T) {
-	end, err := Run(t.Context(), "codex", strings.NewReader(strings.Join([]string{
-		`{"t":0,"dir":"out","msg":{"id":1,"method":"turn/start","params":{"threadId":"nobody","input":[{"type":"text","text":"x"}]}}}`,
-		`{"t":1,"dir":"in","msg":"half a li"}`,
-		`{"t":2,"dir":"meta","msg":{"event":"process_started"}}`,
-		`{"t":2,"dir":"meta","msg":7}`,
-		`{"t":1,"dir":"out","msg":"{not json"}`,
-		`{"t":3,"dir":"out","msg":{"id":9,"result":{"decision":"accept"}}}`,
-		`{"t":4,"dir":"sideways","msg":{}}`,
-	}, "\n")))
-	if err != nil || len(end.Sessions) != 0 || end.Sessions == nil {
-		t.Errorf("end %+v, %v", end, err)
+	for provider, first := range map[string]string{
+		"codex": `{"id":1,"method":"turn/start","params":{"threadId":"nobody","input":[{"type":"text","text":"x"}]}}`,
+		"acp":   `{"id":1,"method":"session/prompt","params":{"sessionId":"nobody","prompt":[{"type":"text","text":"x"}]}}`,
+	} {
+		end, err := Run(t.Context(), provider, strings.NewReader(strings.Join([]string{
+			`{"t":0,"dir":"out","msg":` + first + `}`,
+			`{"t":1,"dir":"in","msg":"half a li"}`,
+			`{"t":2,"dir":"meta","msg":{"event":"process_started"}}`,
+			`{"t":2,"dir":"meta","msg":7}`,
+			`{"t":1,"dir":"out","msg":"{not json"}`,
+			`{"t":3,"dir":"out","msg":{"id":9,"result":{"decision":"accept"}}}`,
+			`{"t":3,"dir":"out","msg":[{"id":9}]}`,
+			`{"t":4,"dir":"sideways","msg":{}}`,
+		}, "\n")))
+		if err != nil || len(end.Sessions) != 0 || end.Sessions == nil {
+			t.Errorf("%s: end %+v, %v", provider, end, err)
+		}
 	}
 }
 
