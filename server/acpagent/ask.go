@@ -36,6 +36,7 @@ func (v *view) interaction(s *session, i agent.Interaction) {
 	if i.Status != agent.InteractionPending {
 		if !i.Status.Open() {
 			delete(n.pending, i.RequestID)
+			v.closeCard(s, n, i)
 		}
 		s.close(keyOf(i)) // somebody answered, or nobody can any more
 		v.sync(s, n)
@@ -222,6 +223,9 @@ func (s *session) question(v *view, n *node, i agent.Interaction) (string, any) 
 		call.Title = acp.Some(n.name() + ": " + i.Title)
 		call.ToolCallID = n.id + "/" + call.ToolCallID
 	}
+	if i.Detail.CallID == "" {
+		n.cards[i.RequestID] = call.ToolCallID
+	}
 	if s.c.version() == acp.V2 {
 		p.Title, p.Description = i.Title, cmp.Or(i.Detail.Reason, i.Detail.Text)
 		p.Subject = &acp.PermissionSubject{Type: "tool_call", ToolCall: call}
@@ -229,6 +233,21 @@ func (s *session) question(v *view, n *node, i agent.Interaction) (string, any) 
 		p.ToolCall = call
 	}
 	return acp.MethodRequestPermission, p
+}
+
+// closeCard ends the tool call that a question without one of its own brought along, so that
+// it does not stand there as pending.
+func (v *view) closeCard(s *session, n *node, i agent.Interaction) {
+	id, asked := n.cards[i.RequestID]
+	if !asked {
+		return
+	}
+	delete(n.cards, i.RequestID)
+	status := acp.ToolFailed
+	if i.Status == agent.InteractionAnswered {
+		status = acp.ToolCompleted
+	}
+	s.c.say(v.stream(n), acp.UpdateToolCallUpdate, &acp.ToolCall{ToolCallID: id, Status: acp.Some(status)})
 }
 
 func (c *conn) hasForms() bool {
@@ -264,13 +283,19 @@ func (s *session) askContent(n *node, i agent.Interaction) []acp.ToolContent {
 		return s.changes(changes).blocks
 	}
 	var out []acp.ToolContent
-	for _, text := range []string{i.Detail.Command, i.Detail.Reason, i.Detail.Text, i.Detail.Diff} {
+	for _, text := range []string{fencedCommand(i.Detail.Command), i.Detail.Reason, i.Detail.Text, i.Detail.Diff} {
 		if text != "" {
-			block := acp.Text(text)
-			out = append(out, acp.ToolContent{Type: acp.ToolContentBlock, Content: &block})
+			out = append(out, block(text))
 		}
 	}
 	return out
+}
+
+func fencedCommand(command string) string {
+	if command == "" {
+		return ""
+	}
+	return fenced(acp.ToolExecute, command)
 }
 
 // optionsOf are the choices: the question's own, or those of the one thing it asks.

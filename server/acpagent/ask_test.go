@@ -29,6 +29,10 @@ func TestPermissionIsAskedAndAnswered(t *testing.T) {
 		if a := receive(t, "the answer", w.fake.answers); a.Interaction.RequestID != id || a.Response.OptionID != "yes" {
 			t.Errorf("answered %+v", a)
 		}
+		e.from(0, "the end of the question's card", func(l line) bool {
+			c := l.card(session)
+			return c != nil && c.ToolCallID == string(id) && c.Status.Or("") == acp.ToolCompleted
+		})
 		root.end(agent.OutcomeCompleted)
 		e.ended(session, prompt, acp.StopEndTurn)
 		var all list[agent.Interaction]

@@ -50,8 +50,7 @@ func (v *view) card(s *session, n *node) {
 		output = t.Error.Message
 	}
 	if output != "" {
-		text := acp.Text(output)
-		call.Content = acp.Some([]acp.ToolContent{{Type: acp.ToolContentBlock, Content: &text}})
+		call.Content = acp.Some([]acp.ToolContent{block(output)})
 	}
 	n.state, n.turnTold, n.cardOutput = now, t.ID, ""
 	kind := acp.UpdateToolCallUpdate

@@ -98,8 +98,27 @@ func (s *session) content(n *node, m agent.Message) shownContent {
 	if m.Output == "" {
 		return shownContent{blocks: []acp.ToolContent{}}
 	}
-	text := acp.Text(m.Output)
-	return shownContent{blocks: []acp.ToolContent{{Type: acp.ToolContentBlock, Content: &text}}}
+	return shownContent{blocks: []acp.ToolContent{block(fenced(toolKind(m.Name), m.Output))}}
+}
+
+func block(text string) acp.ToolContent {
+	content := acp.Text(text)
+	return acp.ToolContent{Type: acp.ToolContentBlock, Content: &content}
+}
+
+// fenced keeps what a program printed from being read as Markdown, which editors do with
+// text. The fence is longer than any in it.
+func fenced(kind, text string) string {
+	switch kind {
+	case acp.ToolExecute, acp.ToolRead, acp.ToolSearch:
+	default:
+		return text
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
 }
 
 // rawInput is the arguments as JSON: themselves where they are an object.

@@ -23,6 +23,7 @@ type node struct {
 	about      agent.Session
 	turn       *agent.Turn                      // the newest
 	pending    map[agent.RequestID]struct{}     // open questions
+	cards      map[agent.RequestID]string       // tool calls that stand for a question alone
 	messages   map[agent.MessageID]*toldMessage // what was told
 	last       int64                            // the newest entry of the transcript that was told
 	base       int64                            // entries up to here were told before this view began
@@ -46,7 +47,7 @@ func newView(flat bool, root agent.Session) *view {
 func (v *view) add(a agent.Session) *node {
 	n := &node{
 		id: string(a.ID), parent: string(a.ParentSessionID), about: a, title: a.Title,
-		pending: map[agent.RequestID]struct{}{}, messages: map[agent.MessageID]*toldMessage{},
+		pending: map[agent.RequestID]struct{}{}, cards: map[agent.RequestID]string{}, messages: map[agent.MessageID]*toldMessage{},
 	}
 	v.nodes[n.id] = n
 	v.order = append(v.order, n)

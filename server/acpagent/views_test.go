@@ -191,7 +191,7 @@ func TestToolCallsDiffsPlansAndUsage(t *testing.T) {
 		}
 		e.from(0, "its result", func(l line) bool {
 			c := l.card(session)
-			return c != nil && c.ToolCallID == "c1" && c.Status.Or("") == acp.ToolCompleted && strings.Contains(l.raw, `"text":"ok"`)
+			return c != nil && c.ToolCallID == "c1" && c.Status.Or("") == acp.ToolCompleted && strings.Contains(l.raw, "\"text\":\"```\\nok\\n```\"")
 		})
 		edit, _ := e.from(0, "the edit", func(l line) bool { c := l.card(session); return c != nil && c.ToolCallID == "c2" })
 		checkEdit(t, version, w.dir, edit.card(session))
