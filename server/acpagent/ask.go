@@ -3,6 +3,7 @@ package acpagent
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/turnkeeper/turnkeeper/clientgen/goclient"
 	"github.com/turnkeeper/turnkeeper/server/acp"
@@ -21,10 +22,11 @@ func keyOf(i agent.Interaction) askKey { return askKey{i.SessionID, i.TurnID, i.
 
 // ask is a question that the editor was asked and that is open here.
 type ask struct {
-	about agent.Interaction
-	form  bool
-	id    wire.RawID
-	known chan struct{} // closed when id is set
+	about  agent.Interaction
+	method string
+	params any
+	id     wire.RawID
+	known  chan struct{} // closed when id is set
 }
 
 // interaction is what became known of a question.
@@ -69,21 +71,59 @@ func (s *session) ask(v *view, n *node, i agent.Interaction) {
 		v.tellOnly(s, n, i)
 		return
 	}
-	a := &ask{about: i, form: method == acp.MethodElicit, known: make(chan struct{})}
-	s.mu.Lock()
-	if s.asked[keyOf(i)] != nil {
-		s.mu.Unlock()
-		return
+	a := &ask{about: i, method: method, params: params, known: make(chan struct{})}
+	if s.register(a) {
+		s.put(a)
 	}
-	s.asked[keyOf(i)] = a
-	s.mu.Unlock()
-	id, err := s.c.peer.Go(method, params, func(answer wire.Answer) { s.answered(a, answer) })
-	a.id = id
+}
+
+// register notes a question as open here; false if it is already.
+func (s *session) register(a *ask) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked[keyOf(a.about)] != nil {
+		return false
+	}
+	s.asked[keyOf(a.about)] = a
+	return true
+}
+
+// put sends a question that was registered.
+func (s *session) put(a *ask) {
+	var err error
+	a.id, err = s.c.peer.Go(a.method, a.params, func(answer wire.Answer) { s.answered(a, answer) })
 	close(a.known)
-	if err != nil {
+	if err != nil && s.c.ctx.Err() == nil {
 		s.forget(a)
 		s.c.log.Warn("a question was not asked", "error", err)
 	}
+}
+
+// askAgain asks what was taken back, or answered, in vain and is still open at the daemon.
+// It is registered before the daemon is asked, so that an end in between finds it. Where the
+// daemon does not say, it is asked: a person may be asked in vain, but not forgotten.
+func (s *session) askAgain(all []*ask) error {
+	ws, id := s.place()
+	var again []*ask
+	for _, old := range all {
+		a := &ask{about: old.about, method: old.method, params: old.params, known: make(chan struct{})}
+		if s.register(a) {
+			again = append(again, a)
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	open, err := s.c.api.interactions(s.c.ctx, ws, id)
+	for _, a := range again {
+		if err != nil || slices.ContainsFunc(open, func(i agent.Interaction) bool { return keyOf(i) == keyOf(a.about) }) {
+			s.put(a)
+			continue
+		}
+		s.forget(a)
+		close(a.known)
+	}
+	return err
 }
 
 // forget closes a question; false if it was closed before.
@@ -118,8 +158,8 @@ func (s *session) withdraw(a *ask) {
 	}
 }
 
-// takeBack closes every question of the given agents.
-func (s *session) takeBack(of map[string]bool) {
+// takeBack closes every question of the given agents, and returns them.
+func (s *session) takeBack(of map[string]bool) []*ask {
 	s.mu.Lock()
 	var gone []*ask
 	for key, a := range s.asked {
@@ -132,6 +172,7 @@ func (s *session) takeBack(of map[string]bool) {
 	for _, a := range gone {
 		s.withdraw(a)
 	}
+	return gone
 }
 
 // answered takes the editor's answer, in the reading goroutine. One that comes after the
@@ -152,8 +193,12 @@ func (s *session) answered(a *ask, answer wire.Answer) {
 		}
 		ws, _ := s.place()
 		err := s.c.api.answer(s.c.ctx, ws, a.about, r)
-		if err != nil && s.c.ctx.Err() == nil {
-			s.c.log.Info("an answer was not taken", "error", err)
+		if err == nil || s.c.ctx.Err() != nil {
+			return
+		}
+		s.c.log.Info("an answer was not taken", "error", err)
+		if err := s.askAgain([]*ask{a}); err != nil {
+			s.c.log.Warn("a question was not asked again", "error", err)
 		}
 	})
 }
@@ -161,7 +206,7 @@ func (s *session) answered(a *ask, answer wire.Answer) {
 // response reads what the person chose. Nothing chosen is the strongest refusal there is:
 // an agent must not be left waiting for a dialogue that was closed.
 func (a *ask) response(answer wire.Answer) (goclient.InteractionResponse, error) {
-	if a.form {
+	if a.method == acp.MethodElicit {
 		var p acp.ElicitResponse
 		if err := answer.Decode(&p); err != nil {
 			return goclient.InteractionResponse{}, err

@@ -118,6 +118,27 @@ func TestOwnCancelledOutcomeCrossesTheWithdrawal(t *testing.T) {
 	})
 }
 
+// An answer that is none of the choices, or that does not reach the daemon, is asked for
+// again.
+func TestAnswerThatWasNotTaken(t *testing.T) {
+	both(t, func(t *testing.T, version int) {
+		w := newWorld(t, newFake())
+		e := w.newEditor(version, editorOptions{})
+		_, _, root := e.work()
+		root.ask("Run it?")
+		e.answer(e.await("the question", isRequest(acp.MethodRequestPermission)), acp.Selected("perhaps"))
+		again := e.await("the question again", isRequest(acp.MethodRequestPermission))
+		mend := w.fail("/response")
+		e.answer(again, acp.Selected("yes"))
+		third := e.await("the question once more", isRequest(acp.MethodRequestPermission))
+		mend()
+		e.answer(third, acp.Selected("yes"))
+		if a := receive(t, "the answer", w.fake.answers); a.Response.OptionID != "yes" {
+			t.Errorf("answered %+v", a)
+		}
+	})
+}
+
 // A dialogue that is closed without a stop is a refusal: nobody is left waiting.
 func TestClosedDialogueRefuses(t *testing.T) {
 	both(t, func(t *testing.T, version int) {

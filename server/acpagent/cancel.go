@@ -95,10 +95,10 @@ func (s *session) stopNewest(id string) error {
 	if t == nil {
 		return nil
 	}
-	s.takeBack(below(d, id))
+	gone := s.takeBack(below(d, id))
 	if err := s.c.api.stop(s.c.ctx, ws, id, string(t.ID)); err != nil {
 		// The questions are open still: they are asked again.
-		return errors.Join(err, s.askOpen(s.c.ctx))
+		return errors.Join(err, s.askAgain(gone))
 	}
 	return nil
 }
