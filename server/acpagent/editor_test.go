@@ -140,6 +140,7 @@ func (e *editor) read(from io.Reader) {
 
 // pause stops reading after the line that is next; resume goes on.
 func (e *editor) pause() { e.mu.Lock(); e.hold = true; e.mu.Unlock() }
+
 func (e *editor) resume() {
 	e.mu.Lock()
 	e.hold = false

@@ -52,9 +52,7 @@ func (v *view) message(s *session, m agent.Message) {
 		t.kind = v.kindOf(s, m)
 		v.whole(s, n, t, m)
 	}
-	if t.ended = m.Status.Ended(); t.ended && m.Kind != agent.MessageToolCall {
-		t.tool = toldTool{}
-	}
+	t.ended = m.Status.Ended()
 }
 
 // kindOf is what an entry is to the editor.

@@ -3,20 +3,28 @@ package acpagent
 import (
 	"cmp"
 	"encoding/json"
+	"hash/maphash"
 	"strings"
 
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
-// toldTool is what the editor has of a tool call.
+// toldTool is what the editor has of a tool call. Of long texts only a sum is kept: a
+// session has many calls.
 type toldTool struct {
-	begun  bool
-	title  string
-	input  string
-	output string
-	status acp.ToolStatus
+	begun         bool
+	title         string
+	input, output uint64
+	status        acp.ToolStatus
 }
+
+// turnDiff names the entry that sums up what a turn has changed.
+const turnDiff = "diff"
+
+var seed = maphash.MakeSeed()
+
+func sum(s string) uint64 { return maphash.String(seed, s) }
 
 // callID names a tool call on its session's stream.
 func callID(m agent.Message) string { return cmp.Or(string(m.CallID), string(m.ID)) }
@@ -27,7 +35,10 @@ func (v *view) tool(s *session, n *node, t *toldMessage, m agent.Message) {
 		v.plan(s, n, m, entries)
 		return
 	}
-	now := toldTool{begun: true, title: cmp.Or(m.Title, m.Name, "Tool"), input: m.Input, output: m.Output, status: v.status(s, m.Status)}
+	if m.Name == turnDiff && m.CallID == "" {
+		return // the calls that made the changes have shown them
+	}
+	now := toldTool{begun: true, title: cmp.Or(m.Title, m.Name, "Tool"), input: sum(m.Input), output: sum(m.Output), status: v.status(s, m.Status)}
 	if now == t.tool {
 		return
 	}
@@ -47,7 +58,7 @@ func (v *view) tool(s *session, n *node, t *toldMessage, m agent.Message) {
 	if !before.begun {
 		call.Kind = acp.Some(toolKind(m.Name))
 	}
-	if now.input != before.input {
+	if now.input != before.input && m.Input != "" {
 		call.RawInput = rawInput(m.Input)
 	}
 	if now.input != before.input || now.output != before.output {
@@ -141,14 +152,36 @@ func rawInput(input string) json.RawMessage {
 var kinds = []struct {
 	part, kind string
 }{
-	{"websearch", acp.ToolFetch}, {"web_search", acp.ToolFetch}, {"fetch", acp.ToolFetch},
-	{"spawn", acp.ToolThink}, {"agent", acp.ToolThink}, {"task", acp.ToolThink}, {"think", acp.ToolThink}, {"plan", acp.ToolThink},
+	{"websearch", acp.ToolFetch},
+	{"web_search", acp.ToolFetch},
+	{"fetch", acp.ToolFetch},
+	{"spawn", acp.ToolThink},
+	{"agent", acp.ToolThink},
+	{"task", acp.ToolThink},
+	{"think", acp.ToolThink},
+	{"plan", acp.ToolThink},
 	{"todo", acp.ToolThink},
-	{"delete", acp.ToolDelete}, {"remove", acp.ToolDelete}, {"move", acp.ToolMove}, {"rename", acp.ToolMove},
-	{"edit", acp.ToolEdit}, {"write", acp.ToolEdit}, {"patch", acp.ToolEdit}, {"filechange", acp.ToolEdit}, {"diff", acp.ToolEdit},
-	{"command", acp.ToolExecute}, {"bash", acp.ToolExecute}, {"shell", acp.ToolExecute}, {"exec", acp.ToolExecute}, {"terminal", acp.ToolExecute},
-	{"grep", acp.ToolSearch}, {"glob", acp.ToolSearch}, {"search", acp.ToolSearch}, {"find", acp.ToolSearch},
-	{"read", acp.ToolRead}, {"view", acp.ToolRead}, {"list", acp.ToolRead},
+	{"delete", acp.ToolDelete},
+	{"remove", acp.ToolDelete},
+	{"move", acp.ToolMove},
+	{"rename", acp.ToolMove},
+	{"edit", acp.ToolEdit},
+	{"write", acp.ToolEdit},
+	{"patch", acp.ToolEdit},
+	{"filechange", acp.ToolEdit},
+	{"diff", acp.ToolEdit},
+	{"command", acp.ToolExecute},
+	{"bash", acp.ToolExecute},
+	{"shell", acp.ToolExecute},
+	{"exec", acp.ToolExecute},
+	{"terminal", acp.ToolExecute},
+	{"grep", acp.ToolSearch},
+	{"glob", acp.ToolSearch},
+	{"search", acp.ToolSearch},
+	{"find", acp.ToolSearch},
+	{"read", acp.ToolRead},
+	{"view", acp.ToolRead},
+	{"list", acp.ToolRead},
 }
 
 func toolKind(name string) string {

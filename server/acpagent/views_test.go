@@ -174,8 +174,10 @@ func TestToolCallsDiffsPlansAndUsage(t *testing.T) {
 		call := root.put(agent.Message{Role: agent.RoleTool, Kind: agent.MessageToolCall, CallID: "c1", Name: "bash", Title: "go test", Input: `{"command":"go test"}`, Status: agent.MessageStreaming})
 		call.Status, call.Output = agent.MessageCompleted, "ok"
 		root.put(call)
-		root.put(agent.Message{Role: agent.RoleTool, Kind: agent.MessageToolCall, CallID: "c2", Name: "Edit", Title: "Edit a.go", Status: agent.MessageCompleted,
-			Output: "--- a" + w.dir + "/a.go\n+++ b" + w.dir + "/a.go\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n--- /dev/null\n+++ b/sub/new.go\n+fresh\n"})
+		root.put(agent.Message{
+			Role: agent.RoleTool, Kind: agent.MessageToolCall, CallID: "c2", Name: "Edit", Title: "Edit a.go", Status: agent.MessageCompleted,
+			Output: "--- a" + w.dir + "/a.go\n+++ b" + w.dir + "/a.go\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n--- /dev/null\n+++ b/sub/new.go\n+fresh\n",
+		})
 		root.put(agent.Message{Role: agent.RoleTool, Kind: agent.MessageToolCall, Name: "plan", Title: "Plan: 1 of 3 steps done", Status: agent.MessageCompleted, Output: "[x] one\n[>] two\n[ ] three\n"})
 		root.put(agent.Message{Role: agent.RoleSystem, Kind: agent.MessageNotice, Status: agent.MessageCompleted, Content: "The model was changed\nto a smaller one"})
 		root.r.apply(agent.UsageReported{Session: root.session, Turn: root.turn, Usage: agent.Usage{InputTokens: 100, CachedInputTokens: 40, OutputTokens: 7}})
