@@ -32,7 +32,7 @@ func TestRealChildRunsAndEnds(t *testing.T) {
 		s.Settles(agent.OutcomeCompleted)
 		s.Said(a.ID, "Child done.")
 		s.Said(s.Root, "Root done.")
-		s.End()
+		s.finish()
 	})
 }
 
@@ -60,7 +60,7 @@ func TestRealTwoChildrenAtOnce(t *testing.T) {
 		s.Ends("a", agent.OutcomeCompleted)
 		s.Said(a.ID, "Child a done.")
 		s.Said(b.ID, "Child b done.")
-		s.End()
+		s.finish()
 	})
 }
 
@@ -100,7 +100,7 @@ func TestRealRootEndsBeforeItsChild(t *testing.T) {
 		}
 		s.Settles(agent.OutcomeCompleted)
 		s.Said(a.ID, "Child done.")
-		s.End()
+		s.finish()
 		if page, err := s.Store.Turns(s.Ctx, s.Ws, s.Root, "", 10); err != nil || len(page.Items) != 1 {
 			t.Errorf("root turns %+v, %v", page.Items, err)
 		}
@@ -128,7 +128,7 @@ func TestRealChildFails(t *testing.T) {
 		s.Ends("a", agent.OutcomeFailed)
 		s.Settles(agent.OutcomeCompleted)
 		s.Said(s.Root, "It failed.")
-		s.End()
+		s.finish()
 	})
 }
 
@@ -159,7 +159,7 @@ func TestRealReloadWithALiveChild(t *testing.T) {
 			s.Said(s.Root, "It was stopped.")
 		}
 		s.Settles(agent.OutcomeCompleted)
-		s.End()
+		s.finish()
 	})
 }
 
@@ -186,6 +186,6 @@ func TestRealAgentKilled(t *testing.T) {
 		if d := s.Detail(); len(d.ChildSessions) != 1 || d.ChildSessions[0].Capabilities.ChildCancel {
 			t.Errorf("children %+v", d.ChildSessions)
 		}
-		s.End()
+		s.finish()
 	})
 }

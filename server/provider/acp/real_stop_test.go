@@ -28,7 +28,7 @@ func TestRealChildStoppedByItsGrant(t *testing.T) {
 		s.Ends("b", agent.OutcomeCompleted)
 		s.Settles(agent.OutcomeCompleted)
 		s.Said(s.Root, "Root done.")
-		s.End()
+		s.finish()
 	})
 }
 
@@ -51,7 +51,7 @@ func TestRealRootStopped(t *testing.T) {
 		s.Settles(agent.OutcomeCanceled)
 		s.Ends("a", agent.OutcomeCanceled)
 		s.Ends("b", agent.OutcomeCanceled)
-		s.End()
+		s.finish()
 	})
 }
 
@@ -68,7 +68,7 @@ func TestRealRootStoppedAfterItsAnswer(t *testing.T) {
 		s.StopRoot()
 		s.Settles(agent.OutcomeCanceled)
 		s.Ends("a", agent.OutcomeCanceled)
-		s.End()
+		s.finish()
 	})
 }
 
@@ -97,7 +97,7 @@ func TestRealPermissionInAChild(t *testing.T) {
 		if !s.made("one.txt") || s.made("two.txt") {
 			t.Errorf("made: one %v, two %v", s.made("one.txt"), s.made("two.txt"))
 		}
-		s.End()
+		s.finish()
 	})
 }
 
@@ -127,6 +127,6 @@ func TestRealPermissionWithdrawn(t *testing.T) {
 		if s.made("one.txt") {
 			t.Error("the withdrawn command ran")
 		}
-		s.End()
+		s.finish()
 	})
 }

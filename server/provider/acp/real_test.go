@@ -185,6 +185,16 @@ func (s *stack) stop(name string) {
 	s.granted(name, false)
 }
 
+// finish checks the end of a scenario, once no child can be stopped alone any more: that is
+// said right after the last one has settled.
+func (s *stack) finish() {
+	s.t.Helper()
+	s.Until("no grant is left", func(d agent.SessionDetail) bool {
+		return !slices.ContainsFunc(d.ChildSessions, func(x agent.Session) bool { return x.Capabilities.ChildCancel })
+	})
+	s.End()
+}
+
 // made reports whether a command of an agent has made its file.
 func (s *stack) made(name string) bool {
 	_, err := os.Stat(filepath.Join(s.Place.Work, name))
@@ -223,6 +233,6 @@ func TestRealPlain(t *testing.T) {
 		s.Say("And again")
 		s.Said(s.Root, "Again.")
 		s.Settles(agent.OutcomeCompleted)
-		s.End()
+		s.finish()
 	})
 }
