@@ -30,10 +30,6 @@ func (e *editor) absent(at int, what string, is func(line) bool) {
 	}
 }
 
-func isOnStream(id agent.SessionID) func(line) bool {
-	return func(l line) bool { return l.note.SessionID == string(id) }
-}
-
 // Rows 1 to 5, 16: announced first and without a grant, granted while it runs, its real end,
 // revoked after that. Version 2 mirrors the states on the child's own stream (39).
 func TestChildIsAnnouncedGrantedAndRevoked(t *testing.T) {

@@ -35,7 +35,7 @@ func (v *view) tool(s *session, n *node, t *toldMessage, m agent.Message) {
 		v.plan(s, n, m, entries)
 		return
 	}
-	if m.Name == turnDiff && m.CallID == "" {
+	if m.Name == turnDiff {
 		return // the calls that made the changes have shown them
 	}
 	now := toldTool{begun: true, title: cmp.Or(m.Title, m.Name, "Tool"), input: sum(m.Input), output: sum(m.Output), status: v.status(s, m.Status)}
