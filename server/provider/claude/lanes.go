@@ -52,7 +52,7 @@ func (l *lane) add(u *turn) {
 	u.lane, l.rested = l, false
 	l.order = append(l.order, u)
 	if len(l.order) > 4 { // late lines name recent turns; older ones keep no items
-		l.order[0].items = nil
+		l.order[0].forget()
 		l.order = l.order[1:]
 	}
 }
@@ -67,10 +67,13 @@ func (l *lane) rest() {
 	}
 	for _, u := range l.order {
 		if u.ended {
-			u.items, u.said, u.spent = nil, nil, spending{settled: u.spent.settled, total: u.spent.total}
+			u.forget()
 		}
 	}
 }
+
+// forget drops what grows with a turn's work.
+func (u *turn) forget() { u.items, u.said, u.spent.messages, u.spent.counted = nil, nil, nil, 0 }
 
 // find is a turn of the lane by its canonical id.
 func (l *lane) find(id agent.TurnID) *turn {

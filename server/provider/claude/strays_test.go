@@ -2,6 +2,7 @@ package claude
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,5 +241,37 @@ func TestChildrenAtRestKeepLittle(t *testing.T) {
 		s.check(kept() > 0, "what may still come late finds nothing")
 		s.start(func() { s.done("[root] next") })
 		s.check(kept() == 0, "%d items are kept", kept())
+	})
+}
+
+// A stop that is never answered runs out; the next message has a turn of its own, and what
+// the stopped one still says, and its agent's late end, are none of it.
+func TestMessageAfterAStopThatRanOut(t *testing.T) {
+	play(t, func(s *scene) {
+		s.start(func() { s.delegate("one", nil, false) })
+		s.does(func() { s.deafTo = reqInterrupt })
+		first := s.in.Turn
+		states := s.cancel(first)
+		s.check(slices.Equal(states, []agent.TargetState{agent.TargetInterrupted, agent.TargetInterrupted}), "states %v", states)
+		s.start(func() {
+			s.delegate("two", nil, true)
+			s.finish(s.kids["two"], taskCompleted)
+			s.done("[root] launched")
+		})
+		s.does(func() {
+			s.quiet = false
+			s.says(s.kids["one"], "[one] late")
+			s.finish(s.kids["one"], taskCompleted)
+			s.says(nil, "[root] late")
+			s.onNote = func() { s.says(nil, "[root] it has ended") }
+			s.done("")
+		})
+		v := s.View()
+		s.check(v.Turn(first).Outcome == agent.OutcomeCanceled && v.RootTurn().ID == s.in.Turn, "root turn %+v", v.RootTurn())
+		s.check(v.RootTurn().Outcome == agent.OutcomeCompleted && s.said("[root] it has ended"), "root turn %+v", v.RootTurn())
+		for _, m := range v.Messages {
+			s.check(m.Status.Ended(), "message %q is %s", m.Content, m.Status)
+			s.check(m.Content != "[root] late" || m.TurnID == first, "what was stopped speaks in the next turn")
+		}
 	})
 }
