@@ -709,7 +709,7 @@ func (q *Queries) TombstoneSessions(ctx context.Context, arg TombstoneSessionsPa
 }
 
 const treeBelowChild = `-- name: TreeBelowChild :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at, t.provider_until
 FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant CROSS JOIN turns t ON t.pk = s.latest_turn
 WHERE c.ancestor = ?1 AND s.deleted_at = 0
 ORDER BY c.descendant
@@ -786,12 +786,12 @@ func (q *Queries) TreeBelowChild(ctx context.Context, ancestor int64) ([]TreeBel
 			&i.Turn.RetainedText,
 			&i.Turn.ProviderID,
 			&i.Turn.ProviderNative,
-			&i.Turn.ProviderPhase,
 			&i.Turn.ProviderOutcome,
 			&i.Turn.Usage,
 			&i.Turn.CreatedAt,
 			&i.Turn.StartedAt,
 			&i.Turn.SettledAt,
+			&i.Turn.ProviderUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -807,7 +807,7 @@ func (q *Queries) TreeBelowChild(ctx context.Context, ancestor int64) ([]TreeBel
 }
 
 const treeBelowRoot = `-- name: TreeBelowRoot :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at, t.provider_until
 FROM sessions s CROSS JOIN turns t ON t.pk = s.latest_turn
 WHERE s.root = ?1 AND s.deleted_at = 0 AND s.pk > ?1
 ORDER BY s.pk
@@ -884,12 +884,12 @@ func (q *Queries) TreeBelowRoot(ctx context.Context, root int64) ([]TreeBelowRoo
 			&i.Turn.RetainedText,
 			&i.Turn.ProviderID,
 			&i.Turn.ProviderNative,
-			&i.Turn.ProviderPhase,
 			&i.Turn.ProviderOutcome,
 			&i.Turn.Usage,
 			&i.Turn.CreatedAt,
 			&i.Turn.StartedAt,
 			&i.Turn.SettledAt,
+			&i.Turn.ProviderUntil,
 		); err != nil {
 			return nil, err
 		}

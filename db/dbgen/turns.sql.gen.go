@@ -156,7 +156,7 @@ func (q *Queries) DeleteTurns(ctx context.Context, sessions string) error {
 }
 
 const gateRow = `-- name: GateRow :one
-SELECT turns.pk, turns.id, turns.session, turns.session_id, turns.root_turn, turns.root_turn_id, turns.is_root, turns.cause, turns.phase, turns.outcome, turns.error_code, turns.error_text, turns.native_id, turns.closed, turns.prompts, turns.cancel, turns.provider_live, turns.provider_reserved, turns.retained, turns.retained_code, turns.retained_text, turns.provider_id, turns.provider_native, turns.provider_phase, turns.provider_outcome, turns.usage, turns.created_at, turns.started_at, turns.settled_at,
+SELECT turns.pk, turns.id, turns.session, turns.session_id, turns.root_turn, turns.root_turn_id, turns.is_root, turns.cause, turns.phase, turns.outcome, turns.error_code, turns.error_text, turns.native_id, turns.closed, turns.prompts, turns.cancel, turns.provider_live, turns.provider_reserved, turns.retained, turns.retained_code, turns.retained_text, turns.provider_id, turns.provider_native, turns.provider_outcome, turns.usage, turns.created_at, turns.started_at, turns.settled_at, turns.provider_until,
     EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = turns.pk AND c.settled_at = 0 AND c.is_root = 0) AS live_children,
     EXISTS (SELECT 1 FROM messages m WHERE m.turn = turns.pk AND m.status IN ('pending', 'streaming')) AS open_messages
 FROM turns WHERE turns.pk = ?1
@@ -195,12 +195,12 @@ func (q *Queries) GateRow(ctx context.Context, pk int64) (GateRowRow, error) {
 		&i.Turn.RetainedText,
 		&i.Turn.ProviderID,
 		&i.Turn.ProviderNative,
-		&i.Turn.ProviderPhase,
 		&i.Turn.ProviderOutcome,
 		&i.Turn.Usage,
 		&i.Turn.CreatedAt,
 		&i.Turn.StartedAt,
 		&i.Turn.SettledAt,
+		&i.Turn.ProviderUntil,
 		&i.LiveChildren,
 		&i.OpenMessages,
 	)
@@ -338,7 +338,7 @@ func (q *Queries) LiveOfSubtree(ctx context.Context, arg LiveOfSubtreeParams) ([
 }
 
 const liveRootTurn = `-- name: LiveRootTurn :one
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE session = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 1
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_outcome, usage, created_at, started_at, settled_at, provider_until FROM turns WHERE session = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 1
 `
 
 func (q *Queries) LiveRootTurn(ctx context.Context, session int64) (Turn, error) {
@@ -368,12 +368,12 @@ func (q *Queries) LiveRootTurn(ctx context.Context, session int64) (Turn, error)
 		&i.RetainedText,
 		&i.ProviderID,
 		&i.ProviderNative,
-		&i.ProviderPhase,
 		&i.ProviderOutcome,
 		&i.Usage,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.SettledAt,
+		&i.ProviderUntil,
 	)
 	return i, err
 }
@@ -457,7 +457,7 @@ UPDATE turns SET phase = ?1, closed = ?2, prompts = ?3, cancel = ?4,
     provider_live = ?5, provider_reserved = ?6,
     retained = ?7, retained_code = ?8, retained_text = ?9,
     provider_id = ?10, provider_native = ?11,
-    provider_phase = ?12, provider_outcome = ?13, started_at = ?14
+    provider_outcome = ?12, provider_until = ?13, started_at = ?14
 WHERE pk = ?15 AND settled_at = 0 AND is_root = 1
 `
 
@@ -473,8 +473,8 @@ type MoveRootTurnParams struct {
 	RetainedText     string
 	ProviderID       agent.ProviderTurnID
 	ProviderNative   string
-	ProviderPhase    string
 	ProviderOutcome  agent.Outcome
+	ProviderUntil    int64
 	StartedAt        int64
 	PK               int64
 }
@@ -492,8 +492,8 @@ func (q *Queries) MoveRootTurn(ctx context.Context, arg MoveRootTurnParams) (int
 		arg.RetainedText,
 		arg.ProviderID,
 		arg.ProviderNative,
-		arg.ProviderPhase,
 		arg.ProviderOutcome,
+		arg.ProviderUntil,
 		arg.StartedAt,
 		arg.PK,
 	)
@@ -504,7 +504,7 @@ func (q *Queries) MoveRootTurn(ctx context.Context, arg MoveRootTurnParams) (int
 }
 
 const openChildren = `-- name: OpenChildren :many
-SELECT t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at, s.title FROM turns t CROSS JOIN sessions s ON s.pk = t.session
+SELECT t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at, t.provider_until, s.title FROM turns t CROSS JOIN sessions s ON s.pk = t.session
 WHERE t.root_turn = CAST(?1 AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0 ORDER BY t.session
 `
 
@@ -546,17 +546,45 @@ func (q *Queries) OpenChildren(ctx context.Context, rootTurn int64) ([]OpenChild
 			&i.Turn.RetainedText,
 			&i.Turn.ProviderID,
 			&i.Turn.ProviderNative,
-			&i.Turn.ProviderPhase,
 			&i.Turn.ProviderOutcome,
 			&i.Turn.Usage,
 			&i.Turn.CreatedAt,
 			&i.Turn.StartedAt,
 			&i.Turn.SettledAt,
+			&i.Turn.ProviderUntil,
 			&i.Title,
 		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const rootsSettledWithProvider = `-- name: RootsSettledWithProvider :many
+SELECT DISTINCT session_id FROM turns WHERE settled_at <> 0 AND provider_live > 0
+`
+
+// Their sessions, of every root.
+func (q *Queries) RootsSettledWithProvider(ctx context.Context) ([]agent.SessionID, error) {
+	rows, err := q.query(ctx, q.rootsSettledWithProviderStmt, rootsSettledWithProvider)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []agent.SessionID
+	for rows.Next() {
+		var session_id agent.SessionID
+		if err := rows.Scan(&session_id); err != nil {
+			return nil, err
+		}
+		items = append(items, session_id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -672,7 +700,7 @@ UPDATE turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = 
     provider_live = ?6, provider_reserved = ?7,
     retained = ?8, retained_code = ?9, retained_text = ?10,
     provider_id = ?11, provider_native = ?12,
-    provider_phase = ?13, provider_outcome = ?14, settled_at = ?15
+    provider_outcome = ?13, provider_until = ?14, settled_at = ?15
 WHERE turns.pk = ?16 AND turns.settled_at = 0 AND turns.is_root = 1 AND NOT EXISTS (
     SELECT 1 FROM turns c WHERE c.root_turn = ?16 AND c.settled_at = 0 AND c.is_root = 0)
 `
@@ -690,8 +718,8 @@ type SettleRootTurnParams struct {
 	RetainedText     string
 	ProviderID       agent.ProviderTurnID
 	ProviderNative   string
-	ProviderPhase    string
 	ProviderOutcome  agent.Outcome
+	ProviderUntil    int64
 	SettledAt        int64
 	PK               int64
 }
@@ -712,8 +740,8 @@ func (q *Queries) SettleRootTurn(ctx context.Context, arg SettleRootTurnParams) 
 		arg.RetainedText,
 		arg.ProviderID,
 		arg.ProviderNative,
-		arg.ProviderPhase,
 		arg.ProviderOutcome,
+		arg.ProviderUntil,
 		arg.SettledAt,
 		arg.PK,
 	)
@@ -723,8 +751,36 @@ func (q *Queries) SettleRootTurn(ctx context.Context, arg SettleRootTurnParams) 
 	return result.RowsAffected()
 }
 
+const settledWithProvider = `-- name: SettledWithProvider :many
+SELECT pk FROM turns WHERE session = CAST(?1 AS INTEGER) AND settled_at <> 0 AND provider_live > 0 ORDER BY pk
+`
+
+// Settled root turns of a session whose provider turns have not all ended.
+func (q *Queries) SettledWithProvider(ctx context.Context, session int64) ([]int64, error) {
+	rows, err := q.query(ctx, q.settledWithProviderStmt, settledWithProvider, session)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var pk int64
+		if err := rows.Scan(&pk); err != nil {
+			return nil, err
+		}
+		items = append(items, pk)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const turnByID = `-- name: TurnByID :one
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE id = ?1
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_outcome, usage, created_at, started_at, settled_at, provider_until FROM turns WHERE id = ?1
 `
 
 func (q *Queries) TurnByID(ctx context.Context, id agent.TurnID) (Turn, error) {
@@ -754,18 +810,18 @@ func (q *Queries) TurnByID(ctx context.Context, id agent.TurnID) (Turn, error) {
 		&i.RetainedText,
 		&i.ProviderID,
 		&i.ProviderNative,
-		&i.ProviderPhase,
 		&i.ProviderOutcome,
 		&i.Usage,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.SettledAt,
+		&i.ProviderUntil,
 	)
 	return i, err
 }
 
 const turnByPK = `-- name: TurnByPK :one
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE pk = ?1
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_outcome, usage, created_at, started_at, settled_at, provider_until FROM turns WHERE pk = ?1
 `
 
 func (q *Queries) TurnByPK(ctx context.Context, pk int64) (Turn, error) {
@@ -795,18 +851,18 @@ func (q *Queries) TurnByPK(ctx context.Context, pk int64) (Turn, error) {
 		&i.RetainedText,
 		&i.ProviderID,
 		&i.ProviderNative,
-		&i.ProviderPhase,
 		&i.ProviderOutcome,
 		&i.Usage,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.SettledAt,
+		&i.ProviderUntil,
 	)
 	return i, err
 }
 
 const turnForFact = `-- name: TurnForFact :one
-SELECT turns.pk, turns.id, turns.session, turns.session_id, turns.root_turn, turns.root_turn_id, turns.is_root, turns.cause, turns.phase, turns.outcome, turns.error_code, turns.error_text, turns.native_id, turns.closed, turns.prompts, turns.cancel, turns.provider_live, turns.provider_reserved, turns.retained, turns.retained_code, turns.retained_text, turns.provider_id, turns.provider_native, turns.provider_phase, turns.provider_outcome, turns.usage, turns.created_at, turns.started_at, turns.settled_at,
+SELECT turns.pk, turns.id, turns.session, turns.session_id, turns.root_turn, turns.root_turn_id, turns.is_root, turns.cause, turns.phase, turns.outcome, turns.error_code, turns.error_text, turns.native_id, turns.closed, turns.prompts, turns.cancel, turns.provider_live, turns.provider_reserved, turns.retained, turns.retained_code, turns.retained_text, turns.provider_id, turns.provider_native, turns.provider_outcome, turns.usage, turns.created_at, turns.started_at, turns.settled_at, turns.provider_until,
     EXISTS (SELECT 1 FROM messages m WHERE m.turn = turns.pk AND m.status IN ('pending', 'streaming')) AS open_messages
 FROM turns WHERE turns.id = ?1
 `
@@ -845,19 +901,19 @@ func (q *Queries) TurnForFact(ctx context.Context, id agent.TurnID) (TurnForFact
 		&i.Turn.RetainedText,
 		&i.Turn.ProviderID,
 		&i.Turn.ProviderNative,
-		&i.Turn.ProviderPhase,
 		&i.Turn.ProviderOutcome,
 		&i.Turn.Usage,
 		&i.Turn.CreatedAt,
 		&i.Turn.StartedAt,
 		&i.Turn.SettledAt,
+		&i.Turn.ProviderUntil,
 		&i.OpenMessages,
 	)
 	return i, err
 }
 
 const turnsByPK = `-- name: TurnsByPK :many
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE pk IN (SELECT value FROM json_each(CAST(?1 AS TEXT)))
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_outcome, usage, created_at, started_at, settled_at, provider_until FROM turns WHERE pk IN (SELECT value FROM json_each(CAST(?1 AS TEXT)))
 `
 
 func (q *Queries) TurnsByPK(ctx context.Context, keys string) ([]Turn, error) {
@@ -893,12 +949,12 @@ func (q *Queries) TurnsByPK(ctx context.Context, keys string) ([]Turn, error) {
 			&i.RetainedText,
 			&i.ProviderID,
 			&i.ProviderNative,
-			&i.ProviderPhase,
 			&i.ProviderOutcome,
 			&i.Usage,
 			&i.CreatedAt,
 			&i.StartedAt,
 			&i.SettledAt,
+			&i.ProviderUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -914,7 +970,7 @@ func (q *Queries) TurnsByPK(ctx context.Context, keys string) ([]Turn, error) {
 }
 
 const turnsOfSession = `-- name: TurnsOfSession :many
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE session = CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) ORDER BY pk DESC LIMIT ?3
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_outcome, usage, created_at, started_at, settled_at, provider_until FROM turns WHERE session = CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) ORDER BY pk DESC LIMIT ?3
 `
 
 type TurnsOfSessionParams struct {
@@ -956,12 +1012,12 @@ func (q *Queries) TurnsOfSession(ctx context.Context, arg TurnsOfSessionParams) 
 			&i.RetainedText,
 			&i.ProviderID,
 			&i.ProviderNative,
-			&i.ProviderPhase,
 			&i.ProviderOutcome,
 			&i.Usage,
 			&i.CreatedAt,
 			&i.StartedAt,
 			&i.SettledAt,
+			&i.ProviderUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -979,7 +1035,7 @@ func (q *Queries) TurnsOfSession(ctx context.Context, arg TurnsOfSessionParams) 
 const writeLateProvider = `-- name: WriteLateProvider :exec
 UPDATE turns SET provider_live = ?1, provider_reserved = ?2,
     provider_id = ?3, provider_native = ?4,
-    provider_phase = ?5, provider_outcome = ?6
+    provider_outcome = ?5, provider_until = ?6
 WHERE pk = ?7
 `
 
@@ -988,8 +1044,8 @@ type WriteLateProviderParams struct {
 	ProviderReserved int64
 	ProviderID       agent.ProviderTurnID
 	ProviderNative   string
-	ProviderPhase    string
 	ProviderOutcome  agent.Outcome
+	ProviderUntil    int64
 	PK               int64
 }
 
@@ -1000,8 +1056,8 @@ func (q *Queries) WriteLateProvider(ctx context.Context, arg WriteLateProviderPa
 		arg.ProviderReserved,
 		arg.ProviderID,
 		arg.ProviderNative,
-		arg.ProviderPhase,
 		arg.ProviderOutcome,
+		arg.ProviderUntil,
 		arg.PK,
 	)
 	return err
