@@ -218,7 +218,11 @@ func (s *Store) restart() {
 
 // trimAll removes what no client may come back for, a batch a transaction.
 func (s *Store) trimAll() {
-	all, err := s.reads.WorkspaceKeys(bg)
+	var all []dbgen.WorkspaceKeysRow
+	err := s.read(bg, func(q *dbgen.Queries) (err error) {
+		all, err = q.WorkspaceKeys(bg)
+		return err
+	})
 	for _, ws := range all {
 		for more := true; more && err == nil; {
 			_, err = s.write(bg, func(t *tx) (e error) {
