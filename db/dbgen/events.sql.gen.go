@@ -180,14 +180,14 @@ func (q *Queries) NewestEvent(ctx context.Context, below int64) (int64, error) {
 }
 
 const oldestEvent = `-- name: OldestEvent :one
-SELECT CAST(pk - span + 1 AS INTEGER) AS pk FROM events WHERE pk > CAST(?1 AS INTEGER) ORDER BY pk LIMIT 1
+SELECT CAST(pk - span + 1 AS INTEGER) AS oldest FROM events WHERE pk > CAST(?1 AS INTEGER) ORDER BY pk LIMIT 1
 `
 
 func (q *Queries) OldestEvent(ctx context.Context, after int64) (int64, error) {
 	row := q.db.QueryRowContext(ctx, oldestEvent, after)
-	var pk int64
-	err := row.Scan(&pk)
-	return pk, err
+	var oldest int64
+	err := row.Scan(&oldest)
+	return oldest, err
 }
 
 const trimEvents = `-- name: TrimEvents :execrows

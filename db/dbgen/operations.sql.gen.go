@@ -236,7 +236,7 @@ func (q *Queries) InsertTargets(ctx context.Context, arg InsertTargetsParams) er
 }
 
 const insertTargetsBelow = `-- name: InsertTargetsBelow :exec
-INSERT INTO operation_targets (operation, turn, session_id, turn_id, state)
+INSERT OR FAIL INTO operation_targets (operation, turn, session_id, turn_id, state)
 SELECT CAST(?1 AS INTEGER), t.pk, t.session_id, t.id, 'requested'
 FROM turns t WHERE t.root_turn = CAST(?2 AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0
 `
@@ -499,7 +499,7 @@ func (q *Queries) TargetsOfOperations(ctx context.Context, operations string) ([
 }
 
 const writeAllTargets = `-- name: WriteAllTargets :exec
-UPDATE operation_targets SET state = ?1 WHERE operation = ?2
+UPDATE OR FAIL operation_targets SET state = ?1 WHERE operation = ?2
 `
 
 type WriteAllTargetsParams struct {

@@ -12,11 +12,12 @@ import (
 )
 
 const closeLiveBelow = `-- name: CloseLiveBelow :execrows
-UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
+UPDATE OR FAIL turns SET closed = 1, phase = 'settling', prompts = 0
 WHERE root_turn = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 0
 `
 
-// CloseTurns of everything that lives below a root turn: rows are changed as they are found.
+// CloseTurns of everything that lives below a root turn: rows are changed as they are found. OR
+// FAIL for the reason that db/bulk.go gives.
 func (q *Queries) CloseLiveBelow(ctx context.Context, rootTurn int64) (int64, error) {
 	result, err := q.db.ExecContext(ctx, closeLiveBelow, rootTurn)
 	if err != nil {
@@ -638,7 +639,7 @@ func (q *Queries) SettleChildTurns(ctx context.Context, arg SettleChildTurnsPara
 }
 
 const settleLiveBelow = `-- name: SettleLiveBelow :execrows
-UPDATE turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = ?3,
+UPDATE OR FAIL turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = ?3,
     prompts = 0, settled_at = ?4
 WHERE root_turn = CAST(?5 AS INTEGER) AND settled_at = 0 AND is_root = 0
 `
