@@ -121,13 +121,14 @@ UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
 WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT))) AND settled_at = 0 AND is_root = 0;
 
 -- name: CloseLiveBelow :execrows
--- CloseTurns of everything that lives below a root turn: rows are changed as they are found.
-UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
+-- CloseTurns of everything that lives below a root turn: rows are changed as they are found. OR
+-- FAIL for the reason that db/bulk.go gives.
+UPDATE OR FAIL turns SET closed = 1, phase = 'settling', prompts = 0
 WHERE root_turn = CAST(@root_turn AS INTEGER) AND settled_at = 0 AND is_root = 0;
 
 -- name: SettleLiveBelow :execrows
 -- SettleChildTurns of everything that lives below a root turn.
-UPDATE turns SET phase = 'settled', outcome = @outcome, error_code = @error_code, error_text = @error_text,
+UPDATE OR FAIL turns SET phase = 'settled', outcome = @outcome, error_code = @error_code, error_text = @error_text,
     prompts = 0, settled_at = @settled_at
 WHERE root_turn = CAST(@root_turn AS INTEGER) AND settled_at = 0 AND is_root = 0;
 

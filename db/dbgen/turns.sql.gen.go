@@ -12,13 +12,14 @@ import (
 )
 
 const closeLiveBelow = `-- name: CloseLiveBelow :execrows
-UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
+UPDATE OR FAIL turns SET closed = 1, phase = 'settling', prompts = 0
 WHERE root_turn = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 0
 `
 
-// CloseTurns of everything that lives below a root turn: rows are changed as they are found.
+// CloseTurns of everything that lives below a root turn: rows are changed as they are found. OR
+// FAIL for the reason that db/bulk.go gives.
 func (q *Queries) CloseLiveBelow(ctx context.Context, rootTurn int64) (int64, error) {
-	result, err := q.exec(ctx, q.closeLiveBelowStmt, closeLiveBelow, rootTurn)
+	result, err := q.db.ExecContext(ctx, closeLiveBelow, rootTurn)
 	if err != nil {
 		return 0, err
 	}
@@ -31,7 +32,7 @@ WHERE pk IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND settled_at = 0 A
 `
 
 func (q *Queries) CloseTurns(ctx context.Context, keys string) (int64, error) {
-	result, err := q.exec(ctx, q.closeTurnsStmt, closeTurns, keys)
+	result, err := q.db.ExecContext(ctx, closeTurns, keys)
 	if err != nil {
 		return 0, err
 	}
@@ -54,7 +55,7 @@ type ClosedAboveParams struct {
 
 // Whether a cancel closed a live turn of the session itself or of an ancestor below the root.
 func (q *Queries) ClosedAbove(ctx context.Context, arg ClosedAboveParams) (bool, error) {
-	row := q.queryRow(ctx, q.closedAboveStmt, closedAbove, arg.Session, arg.RootTurn)
+	row := q.db.QueryRowContext(ctx, closedAbove, arg.Session, arg.RootTurn)
 	var closed bool
 	err := row.Scan(&closed)
 	return closed, err
@@ -65,7 +66,7 @@ SELECT count(*) FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND settled_at 
 `
 
 func (q *Queries) CountLiveBelow(ctx context.Context, rootTurn int64) (int64, error) {
-	row := q.queryRow(ctx, q.countLiveBelowStmt, countLiveBelow, rootTurn)
+	row := q.db.QueryRowContext(ctx, countLiveBelow, rootTurn)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -83,7 +84,7 @@ type CountLiveBelowEachRow struct {
 }
 
 func (q *Queries) CountLiveBelowEach(ctx context.Context, rootTurns string) ([]CountLiveBelowEachRow, error) {
-	rows, err := q.query(ctx, q.countLiveBelowEachStmt, countLiveBelowEach, rootTurns)
+	rows, err := q.db.QueryContext(ctx, countLiveBelowEach, rootTurns)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ type CountLiveBelowOfParams struct {
 }
 
 func (q *Queries) CountLiveBelowOf(ctx context.Context, arg CountLiveBelowOfParams) (int64, error) {
-	row := q.queryRow(ctx, q.countLiveBelowOfStmt, countLiveBelowOf, arg.RootTurn, arg.Sessions)
+	row := q.db.QueryRowContext(ctx, countLiveBelowOf, arg.RootTurn, arg.Sessions)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -128,7 +129,7 @@ SELECT (SELECT count(*) FROM turns WHERE settled_at = 0 AND is_root = 0)
 `
 
 func (q *Queries) CountLiveTurns(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.countLiveTurnsStmt, countLiveTurns)
+	row := q.db.QueryRowContext(ctx, countLiveTurns)
 	var live int64
 	err := row.Scan(&live)
 	return live, err
@@ -140,7 +141,7 @@ WHERE c.settled_at = 0 AND c.is_root = 0 AND r.phase = 'settled'
 `
 
 func (q *Queries) CountOpenBelowSettled(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.countOpenBelowSettledStmt, countOpenBelowSettled)
+	row := q.db.QueryRowContext(ctx, countOpenBelowSettled)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -151,7 +152,7 @@ DELETE FROM turns WHERE session IN (SELECT value FROM json_each(CAST(?1 AS TEXT)
 `
 
 func (q *Queries) DeleteTurns(ctx context.Context, sessions string) error {
-	_, err := q.exec(ctx, q.deleteTurnsStmt, deleteTurns, sessions)
+	_, err := q.db.ExecContext(ctx, deleteTurns, sessions)
 	return err
 }
 
@@ -169,7 +170,7 @@ type GateRowRow struct {
 }
 
 func (q *Queries) GateRow(ctx context.Context, pk int64) (GateRowRow, error) {
-	row := q.queryRow(ctx, q.gateRowStmt, gateRow, pk)
+	row := q.db.QueryRowContext(ctx, gateRow, pk)
 	var i GateRowRow
 	err := row.Scan(
 		&i.Turn.PK,
@@ -212,7 +213,7 @@ SELECT EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = CAST(?1 AS INTEGER) AND
 `
 
 func (q *Queries) HasLiveBelow(ctx context.Context, rootTurn int64) (bool, error) {
-	row := q.queryRow(ctx, q.hasLiveBelowStmt, hasLiveBelow, rootTurn)
+	row := q.db.QueryRowContext(ctx, hasLiveBelow, rootTurn)
 	var live bool
 	err := row.Scan(&live)
 	return live, err
@@ -229,7 +230,7 @@ type HasLiveChildTurnParams struct {
 }
 
 func (q *Queries) HasLiveChildTurn(ctx context.Context, arg HasLiveChildTurnParams) (bool, error) {
-	row := q.queryRow(ctx, q.hasLiveChildTurnStmt, hasLiveChildTurn, arg.RootTurn, arg.Session)
+	row := q.db.QueryRowContext(ctx, hasLiveChildTurn, arg.RootTurn, arg.Session)
 	var live bool
 	err := row.Scan(&live)
 	return live, err
@@ -256,7 +257,7 @@ type InsertTurnParams struct {
 }
 
 func (q *Queries) InsertTurn(ctx context.Context, arg InsertTurnParams) error {
-	_, err := q.exec(ctx, q.insertTurnStmt, insertTurn,
+	_, err := q.db.ExecContext(ctx, insertTurn,
 		arg.PK,
 		arg.ID,
 		arg.Session,
@@ -278,7 +279,7 @@ SELECT pk FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND settled_at = 0 AN
 `
 
 func (q *Queries) LiveBelow(ctx context.Context, rootTurn int64) ([]int64, error) {
-	rows, err := q.query(ctx, q.liveBelowStmt, liveBelow, rootTurn)
+	rows, err := q.db.QueryContext(ctx, liveBelow, rootTurn)
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +316,7 @@ type LiveOfSubtreeParams struct {
 }
 
 func (q *Queries) LiveOfSubtree(ctx context.Context, arg LiveOfSubtreeParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.liveOfSubtreeStmt, liveOfSubtree, arg.Session, arg.RootTurn)
+	rows, err := q.db.QueryContext(ctx, liveOfSubtree, arg.Session, arg.RootTurn)
 	if err != nil {
 		return nil, err
 	}
@@ -342,7 +343,7 @@ SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, pha
 `
 
 func (q *Queries) LiveRootTurn(ctx context.Context, session int64) (Turn, error) {
-	row := q.queryRow(ctx, q.liveRootTurnStmt, liveRootTurn, session)
+	row := q.db.QueryRowContext(ctx, liveRootTurn, session)
 	var i Turn
 	err := row.Scan(
 		&i.PK,
@@ -388,7 +389,7 @@ type LiveRootTurnsRow struct {
 }
 
 func (q *Queries) LiveRootTurns(ctx context.Context) ([]LiveRootTurnsRow, error) {
-	rows, err := q.query(ctx, q.liveRootTurnsStmt, liveRootTurns)
+	rows, err := q.db.QueryContext(ctx, liveRootTurns)
 	if err != nil {
 		return nil, err
 	}
@@ -419,7 +420,7 @@ SELECT CAST(max(coalesce((SELECT max(t.pk) FROM turns t), 0), coalesce((SELECT t
 // compile the statement again for each new value (its SQLITE_ENABLE_STAT4), at twenty times
 // the price of running it.
 func (q *Queries) MaxTurnKey(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.maxTurnKeyStmt, maxTurnKey)
+	row := q.db.QueryRowContext(ctx, maxTurnKey)
 	var pk int64
 	err := row.Scan(&pk)
 	return pk, err
@@ -439,7 +440,7 @@ type MoveChildTurnParams struct {
 }
 
 func (q *Queries) MoveChildTurn(ctx context.Context, arg MoveChildTurnParams) (int64, error) {
-	result, err := q.exec(ctx, q.moveChildTurnStmt, moveChildTurn,
+	result, err := q.db.ExecContext(ctx, moveChildTurn,
 		arg.Phase,
 		arg.NativeID,
 		arg.Prompts,
@@ -480,7 +481,7 @@ type MoveRootTurnParams struct {
 }
 
 func (q *Queries) MoveRootTurn(ctx context.Context, arg MoveRootTurnParams) (int64, error) {
-	result, err := q.exec(ctx, q.moveRootTurnStmt, moveRootTurn,
+	result, err := q.db.ExecContext(ctx, moveRootTurn,
 		arg.Phase,
 		arg.Closed,
 		arg.Prompts,
@@ -514,7 +515,7 @@ type OpenChildrenRow struct {
 }
 
 func (q *Queries) OpenChildren(ctx context.Context, rootTurn int64) ([]OpenChildrenRow, error) {
-	rows, err := q.query(ctx, q.openChildrenStmt, openChildren, rootTurn)
+	rows, err := q.db.QueryContext(ctx, openChildren, rootTurn)
 	if err != nil {
 		return nil, err
 	}
@@ -573,7 +574,7 @@ SELECT DISTINCT session_id FROM turns WHERE settled_at <> 0 AND provider_live > 
 
 // Their sessions, of every root.
 func (q *Queries) RootsSettledWithProvider(ctx context.Context) ([]agent.SessionID, error) {
-	rows, err := q.query(ctx, q.rootsSettledWithProviderStmt, rootsSettledWithProvider)
+	rows, err := q.db.QueryContext(ctx, rootsSettledWithProvider)
 	if err != nil {
 		return nil, err
 	}
@@ -605,7 +606,7 @@ type SetTurnUsageParams struct {
 }
 
 func (q *Queries) SetTurnUsage(ctx context.Context, arg SetTurnUsageParams) error {
-	_, err := q.exec(ctx, q.setTurnUsageStmt, setTurnUsage, arg.Usage, arg.PK)
+	_, err := q.db.ExecContext(ctx, setTurnUsage, arg.Usage, arg.PK)
 	return err
 }
 
@@ -624,7 +625,7 @@ type SettleChildTurnParams struct {
 }
 
 func (q *Queries) SettleChildTurn(ctx context.Context, arg SettleChildTurnParams) (int64, error) {
-	result, err := q.exec(ctx, q.settleChildTurnStmt, settleChildTurn,
+	result, err := q.db.ExecContext(ctx, settleChildTurn,
 		arg.Outcome,
 		arg.ErrorCode,
 		arg.ErrorText,
@@ -652,7 +653,7 @@ type SettleChildTurnsParams struct {
 }
 
 func (q *Queries) SettleChildTurns(ctx context.Context, arg SettleChildTurnsParams) (int64, error) {
-	result, err := q.exec(ctx, q.settleChildTurnsStmt, settleChildTurns,
+	result, err := q.db.ExecContext(ctx, settleChildTurns,
 		arg.Outcome,
 		arg.ErrorCode,
 		arg.ErrorText,
@@ -666,7 +667,7 @@ func (q *Queries) SettleChildTurns(ctx context.Context, arg SettleChildTurnsPara
 }
 
 const settleLiveBelow = `-- name: SettleLiveBelow :execrows
-UPDATE turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = ?3,
+UPDATE OR FAIL turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = ?3,
     prompts = 0, settled_at = ?4
 WHERE root_turn = CAST(?5 AS INTEGER) AND settled_at = 0 AND is_root = 0
 `
@@ -681,7 +682,7 @@ type SettleLiveBelowParams struct {
 
 // SettleChildTurns of everything that lives below a root turn.
 func (q *Queries) SettleLiveBelow(ctx context.Context, arg SettleLiveBelowParams) (int64, error) {
-	result, err := q.exec(ctx, q.settleLiveBelowStmt, settleLiveBelow,
+	result, err := q.db.ExecContext(ctx, settleLiveBelow,
 		arg.Outcome,
 		arg.ErrorCode,
 		arg.ErrorText,
@@ -727,7 +728,7 @@ type SettleRootTurnParams struct {
 // The only statement that settles a root turn. It repeats the gate's essential condition:
 // where function and guard disagree, no row changes and the transaction is an error.
 func (q *Queries) SettleRootTurn(ctx context.Context, arg SettleRootTurnParams) (int64, error) {
-	result, err := q.exec(ctx, q.settleRootTurnStmt, settleRootTurn,
+	result, err := q.db.ExecContext(ctx, settleRootTurn,
 		arg.Outcome,
 		arg.ErrorCode,
 		arg.ErrorText,
@@ -757,7 +758,7 @@ SELECT pk FROM turns WHERE session = CAST(?1 AS INTEGER) AND settled_at <> 0 AND
 
 // Settled root turns of a session whose provider turns have not all ended.
 func (q *Queries) SettledWithProvider(ctx context.Context, session int64) ([]int64, error) {
-	rows, err := q.query(ctx, q.settledWithProviderStmt, settledWithProvider, session)
+	rows, err := q.db.QueryContext(ctx, settledWithProvider, session)
 	if err != nil {
 		return nil, err
 	}
@@ -784,7 +785,7 @@ SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, pha
 `
 
 func (q *Queries) TurnByID(ctx context.Context, id agent.TurnID) (Turn, error) {
-	row := q.queryRow(ctx, q.turnByIDStmt, turnByID, id)
+	row := q.db.QueryRowContext(ctx, turnByID, id)
 	var i Turn
 	err := row.Scan(
 		&i.PK,
@@ -825,7 +826,7 @@ SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, pha
 `
 
 func (q *Queries) TurnByPK(ctx context.Context, pk int64) (Turn, error) {
-	row := q.queryRow(ctx, q.turnByPKStmt, turnByPK, pk)
+	row := q.db.QueryRowContext(ctx, turnByPK, pk)
 	var i Turn
 	err := row.Scan(
 		&i.PK,
@@ -875,7 +876,7 @@ type TurnForFactRow struct {
 // Whether messages stand open is asked here, so that a terminal needs no statement for a
 // turn that has none.
 func (q *Queries) TurnForFact(ctx context.Context, id agent.TurnID) (TurnForFactRow, error) {
-	row := q.queryRow(ctx, q.turnForFactStmt, turnForFact, id)
+	row := q.db.QueryRowContext(ctx, turnForFact, id)
 	var i TurnForFactRow
 	err := row.Scan(
 		&i.Turn.PK,
@@ -917,7 +918,7 @@ SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, pha
 `
 
 func (q *Queries) TurnsByPK(ctx context.Context, keys string) ([]Turn, error) {
-	rows, err := q.query(ctx, q.turnsByPKStmt, turnsByPK, keys)
+	rows, err := q.db.QueryContext(ctx, turnsByPK, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -980,7 +981,7 @@ type TurnsOfSessionParams struct {
 }
 
 func (q *Queries) TurnsOfSession(ctx context.Context, arg TurnsOfSessionParams) ([]Turn, error) {
-	rows, err := q.query(ctx, q.turnsOfSessionStmt, turnsOfSession, arg.Session, arg.Before, arg.Page)
+	rows, err := q.db.QueryContext(ctx, turnsOfSession, arg.Session, arg.Before, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -1051,7 +1052,7 @@ type WriteLateProviderParams struct {
 
 // What a provider says of its own turn after the root turn ended: shown, and nothing more.
 func (q *Queries) WriteLateProvider(ctx context.Context, arg WriteLateProviderParams) error {
-	_, err := q.exec(ctx, q.writeLateProviderStmt, writeLateProvider,
+	_, err := q.db.ExecContext(ctx, writeLateProvider,
 		arg.ProviderLive,
 		arg.ProviderReserved,
 		arg.ProviderID,
