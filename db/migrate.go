@@ -32,8 +32,8 @@ type migration struct {
 }
 
 // Migrate moves the file to the newest schema: one transaction a step, and before the first
-// step a copy of the file beside it, whose path is returned. A file that is up to date costs two
-// pragmas. A newer file is refused with *NewerError, a foreign one with ErrForeign.
+// step a copy of the file beside it, whose path is returned. A new file takes all steps at
+// once, and one that is up to date costs two pragmas. A newer file is refused with *NewerError, a foreign one with ErrForeign.
 func Migrate(ctx context.Context, c *sql.Conn, file string) (backup string, err error) {
 	steps, err := listMigrations()
 	if err != nil {
@@ -54,6 +54,13 @@ func Migrate(ctx context.Context, c *sql.Conn, file string) (backup string, err 
 		if tables > 0 {
 			return "", ErrForeign
 		}
+	}
+	if have == 0 { // nothing can be lost: one transaction for all of them
+		all := steps[len(steps)-1]
+		for i := len(steps) - 2; i >= 0; i-- {
+			all.sql = steps[i].sql + "\n" + all.sql
+		}
+		steps = []migration{all}
 	}
 	for _, m := range steps {
 		if m.version <= have {

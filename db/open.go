@@ -16,7 +16,9 @@ import (
 const Memory = ":memory:"
 
 const (
-	readers = 4
+	// Reads is how many transactions may be open on DB.Readers at a time. The pool has one
+	// connection more: a statement is prepared on it while all of them are busy.
+	Reads = 4
 	// busyMillis is how long SQLite itself waits for a lock. Only another process, or a
 	// checkpoint that waits for readers, can hold one: there is a single writer.
 	busyMillis = 5000
@@ -94,8 +96,8 @@ func Open(ctx context.Context, o Options) (_ *DB, err error) {
 	if d.Readers, err = sql.Open(driver, read); err != nil {
 		return nil, fmt.Errorf("open %s: %w", d.Path, err)
 	}
-	d.Readers.SetMaxOpenConns(readers)
-	d.Readers.SetMaxIdleConns(readers)
+	d.Readers.SetMaxOpenConns(Reads + 1)
+	d.Readers.SetMaxIdleConns(Reads + 1)
 	return d, nil
 }
 

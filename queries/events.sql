@@ -12,7 +12,7 @@ SELECT * FROM events WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS 
 SELECT pk FROM events WHERE pk < CAST(@below AS INTEGER) ORDER BY pk DESC LIMIT 1;
 
 -- name: OldestEvent :one
-SELECT CAST(pk - span + 1 AS INTEGER) AS pk FROM events WHERE pk > CAST(@after AS INTEGER) ORDER BY pk LIMIT 1;
+SELECT CAST(pk - span + 1 AS INTEGER) AS oldest FROM events WHERE pk > CAST(@after AS INTEGER) ORDER BY pk LIMIT 1;
 
 -- name: TrimEvents :execrows
 DELETE FROM events WHERE pk > CAST(@after AS INTEGER) AND pk < CAST(@below AS INTEGER);

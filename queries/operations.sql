@@ -55,7 +55,7 @@ ON CONFLICT (operation, turn) DO UPDATE SET state = 'requested', evidence = '';
 
 -- name: InsertTargetsBelow :exec
 -- InsertTargets of everything that lives below a root turn, for a cancel that has none yet.
-INSERT INTO operation_targets (operation, turn, session_id, turn_id, state)
+INSERT OR FAIL INTO operation_targets (operation, turn, session_id, turn_id, state)
 SELECT CAST(@operation AS INTEGER), t.pk, t.session_id, t.id, 'requested'
 FROM turns t WHERE t.root_turn = CAST(@root_turn AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0;
 
@@ -66,7 +66,7 @@ SELECT * FROM operation_targets WHERE operation = @operation ORDER BY turn;
 UPDATE operation_targets SET state = @state, evidence = @evidence WHERE operation = @operation AND turn = @turn;
 
 -- name: WriteAllTargets :exec
-UPDATE operation_targets SET state = @state WHERE operation = @operation;
+UPDATE OR FAIL operation_targets SET state = @state WHERE operation = @operation;
 
 -- name: WriteTargets :exec
 UPDATE operation_targets SET state = @state WHERE operation = @operation AND turn IN (SELECT value FROM json_each(CAST(@turns AS TEXT)));

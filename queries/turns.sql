@@ -41,6 +41,14 @@ SELECT * FROM turns WHERE session = CAST(@session AS INTEGER) AND settled_at = 0
 -- name: LiveRootTurns :many
 SELECT t.pk, t.session_id FROM turns t WHERE t.settled_at = 0 AND t.is_root = 1 ORDER BY t.session;
 
+-- name: SettledWithProvider :many
+-- Settled root turns of a session whose provider turns have not all ended.
+SELECT pk FROM turns WHERE session = CAST(@session AS INTEGER) AND settled_at <> 0 AND provider_live > 0 ORDER BY pk;
+
+-- name: RootsSettledWithProvider :many
+-- Their sessions, of every root.
+SELECT DISTINCT session_id FROM turns WHERE settled_at <> 0 AND provider_live > 0;
+
 -- name: HasLiveChildTurn :one
 SELECT EXISTS (SELECT 1 FROM turns WHERE root_turn = CAST(@root_turn AS INTEGER) AND session = CAST(@session AS INTEGER)
     AND settled_at = 0 AND is_root = 0) AS live;
@@ -72,7 +80,7 @@ UPDATE turns SET phase = @phase, closed = @closed, prompts = @prompts, cancel = 
     provider_live = @provider_live, provider_reserved = @provider_reserved,
     retained = @retained, retained_code = @retained_code, retained_text = @retained_text,
     provider_id = @provider_id, provider_native = @provider_native,
-    provider_phase = @provider_phase, provider_outcome = @provider_outcome, started_at = @started_at
+    provider_outcome = @provider_outcome, provider_until = @provider_until, started_at = @started_at
 WHERE pk = @pk AND settled_at = 0 AND is_root = 1;
 
 -- name: SettleRootTurn :execrows
@@ -83,7 +91,7 @@ UPDATE turns SET phase = 'settled', outcome = @outcome, error_code = @error_code
     provider_live = @provider_live, provider_reserved = @provider_reserved,
     retained = @retained, retained_code = @retained_code, retained_text = @retained_text,
     provider_id = @provider_id, provider_native = @provider_native,
-    provider_phase = @provider_phase, provider_outcome = @provider_outcome, settled_at = @settled_at
+    provider_outcome = @provider_outcome, provider_until = @provider_until, settled_at = @settled_at
 WHERE turns.pk = @pk AND turns.settled_at = 0 AND turns.is_root = 1 AND NOT EXISTS (
     SELECT 1 FROM turns c WHERE c.root_turn = @pk AND c.settled_at = 0 AND c.is_root = 0);
 
@@ -91,7 +99,7 @@ WHERE turns.pk = @pk AND turns.settled_at = 0 AND turns.is_root = 1 AND NOT EXIS
 -- What a provider says of its own turn after the root turn ended: shown, and nothing more.
 UPDATE turns SET provider_live = @provider_live, provider_reserved = @provider_reserved,
     provider_id = @provider_id, provider_native = @provider_native,
-    provider_phase = @provider_phase, provider_outcome = @provider_outcome
+    provider_outcome = @provider_outcome, provider_until = @provider_until
 WHERE pk = @pk;
 
 -- name: SetTurnUsage :exec
@@ -113,13 +121,14 @@ UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
 WHERE pk IN (SELECT value FROM json_each(CAST(@keys AS TEXT))) AND settled_at = 0 AND is_root = 0;
 
 -- name: CloseLiveBelow :execrows
--- CloseTurns of everything that lives below a root turn: rows are changed as they are found.
-UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
+-- CloseTurns of everything that lives below a root turn: rows are changed as they are found. OR
+-- FAIL for the reason that db/bulk.go gives.
+UPDATE OR FAIL turns SET closed = 1, phase = 'settling', prompts = 0
 WHERE root_turn = CAST(@root_turn AS INTEGER) AND settled_at = 0 AND is_root = 0;
 
 -- name: SettleLiveBelow :execrows
 -- SettleChildTurns of everything that lives below a root turn.
-UPDATE turns SET phase = 'settled', outcome = @outcome, error_code = @error_code, error_text = @error_text,
+UPDATE OR FAIL turns SET phase = 'settled', outcome = @outcome, error_code = @error_code, error_text = @error_text,
     prompts = 0, settled_at = @settled_at
 WHERE root_turn = CAST(@root_turn AS INTEGER) AND settled_at = 0 AND is_root = 0;
 

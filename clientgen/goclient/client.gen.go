@@ -1971,7 +1971,9 @@ type ProviderScenario struct {
 
 // ProviderTurn defines model for ProviderTurn.
 type ProviderTurn struct {
-	ID string `json:"id"`
+	// EndedAt Present exactly when ended
+	EndedAt *time.Time `json:"endedAt,omitempty"`
+	ID      string     `json:"id"`
 
 	// NativeID The provider's own id, once it has told it
 	NativeID *string              `json:"nativeId,omitempty"`

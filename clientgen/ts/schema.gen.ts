@@ -1126,6 +1126,11 @@ export interface components {
             title: string;
         };
         ProviderTurn: {
+            /**
+             * Format: date-time
+             * @description Present exactly when ended
+             */
+            endedAt?: string;
             id: string;
             /** @description The provider's own id, once it has told it */
             nativeId?: string;

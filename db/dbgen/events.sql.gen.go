@@ -25,7 +25,7 @@ type EraseEventsOfSessionsParams struct {
 }
 
 func (q *Queries) EraseEventsOfSessions(ctx context.Context, arg EraseEventsOfSessionsParams) error {
-	_, err := q.exec(ctx, q.eraseEventsOfSessionsStmt, eraseEventsOfSessions,
+	_, err := q.db.ExecContext(ctx, eraseEventsOfSessions,
 		arg.After,
 		arg.Below,
 		arg.RootID,
@@ -49,7 +49,7 @@ type EraseEventsOfTreeParams struct {
 // goes. No index helps: one more page for every commit would cost more than a deletion's scan of
 // what was told since the tree began.
 func (q *Queries) EraseEventsOfTree(ctx context.Context, arg EraseEventsOfTreeParams) error {
-	_, err := q.exec(ctx, q.eraseEventsOfTreeStmt, eraseEventsOfTree, arg.After, arg.Below, arg.RootID)
+	_, err := q.db.ExecContext(ctx, eraseEventsOfTree, arg.After, arg.Below, arg.RootID)
 	return err
 }
 
@@ -66,7 +66,7 @@ type EventPagesOfTreeParams struct {
 }
 
 func (q *Queries) EventPagesOfTree(ctx context.Context, arg EventPagesOfTreeParams) ([]Event, error) {
-	rows, err := q.query(ctx, q.eventPagesOfTreeStmt, eventPagesOfTree, arg.After, arg.Below, arg.RootID)
+	rows, err := q.db.QueryContext(ctx, eventPagesOfTree, arg.After, arg.Below, arg.RootID)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ type EventsBetweenParams struct {
 }
 
 func (q *Queries) EventsBetween(ctx context.Context, arg EventsBetweenParams) ([]Event, error) {
-	rows, err := q.query(ctx, q.eventsBetweenStmt, eventsBetween, arg.After, arg.Below, arg.Page)
+	rows, err := q.db.QueryContext(ctx, eventsBetween, arg.After, arg.Below, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ type InsertEventPageParams struct {
 // The insert of single events is not here: it repeats its VALUES group, which this generator
 // cannot express. See db/bulk.go.
 func (q *Queries) InsertEventPage(ctx context.Context, arg InsertEventPageParams) error {
-	_, err := q.exec(ctx, q.insertEventPageStmt, insertEventPage,
+	_, err := q.db.ExecContext(ctx, insertEventPage,
 		arg.PK,
 		arg.At,
 		arg.Kind,
@@ -173,21 +173,21 @@ SELECT pk FROM events WHERE pk < CAST(?1 AS INTEGER) ORDER BY pk DESC LIMIT 1
 `
 
 func (q *Queries) NewestEvent(ctx context.Context, below int64) (int64, error) {
-	row := q.queryRow(ctx, q.newestEventStmt, newestEvent, below)
+	row := q.db.QueryRowContext(ctx, newestEvent, below)
 	var pk int64
 	err := row.Scan(&pk)
 	return pk, err
 }
 
 const oldestEvent = `-- name: OldestEvent :one
-SELECT CAST(pk - span + 1 AS INTEGER) AS pk FROM events WHERE pk > CAST(?1 AS INTEGER) ORDER BY pk LIMIT 1
+SELECT CAST(pk - span + 1 AS INTEGER) AS oldest FROM events WHERE pk > CAST(?1 AS INTEGER) ORDER BY pk LIMIT 1
 `
 
 func (q *Queries) OldestEvent(ctx context.Context, after int64) (int64, error) {
-	row := q.queryRow(ctx, q.oldestEventStmt, oldestEvent, after)
-	var pk int64
-	err := row.Scan(&pk)
-	return pk, err
+	row := q.db.QueryRowContext(ctx, oldestEvent, after)
+	var oldest int64
+	err := row.Scan(&oldest)
+	return oldest, err
 }
 
 const trimEvents = `-- name: TrimEvents :execrows
@@ -200,7 +200,7 @@ type TrimEventsParams struct {
 }
 
 func (q *Queries) TrimEvents(ctx context.Context, arg TrimEventsParams) (int64, error) {
-	result, err := q.exec(ctx, q.trimEventsStmt, trimEvents, arg.After, arg.Below)
+	result, err := q.db.ExecContext(ctx, trimEvents, arg.After, arg.Below)
 	if err != nil {
 		return 0, err
 	}
@@ -217,6 +217,6 @@ type WriteEventPageParams struct {
 }
 
 func (q *Queries) WriteEventPage(ctx context.Context, arg WriteEventPageParams) error {
-	_, err := q.exec(ctx, q.writeEventPageStmt, writeEventPage, arg.Data, arg.PK)
+	_, err := q.db.ExecContext(ctx, writeEventPage, arg.Data, arg.PK)
 	return err
 }

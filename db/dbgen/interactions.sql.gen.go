@@ -16,7 +16,7 @@ SELECT count(*) FROM interactions WHERE status IN ('pending', 'answering')
 `
 
 func (q *Queries) CountOpenInteractions(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.countOpenInteractionsStmt, countOpenInteractions)
+	row := q.db.QueryRowContext(ctx, countOpenInteractions)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -28,7 +28,7 @@ WHERE session IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND status IN (
 `
 
 func (q *Queries) CountOpenOfSessions(ctx context.Context, sessions string) (int64, error) {
-	row := q.queryRow(ctx, q.countOpenOfSessionsStmt, countOpenOfSessions, sessions)
+	row := q.db.QueryRowContext(ctx, countOpenOfSessions, sessions)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -39,7 +39,7 @@ DELETE FROM interactions WHERE session IN (SELECT value FROM json_each(CAST(?1 A
 `
 
 func (q *Queries) DeleteInteractions(ctx context.Context, sessions string) error {
-	_, err := q.exec(ctx, q.deleteInteractionsStmt, deleteInteractions, sessions)
+	_, err := q.db.ExecContext(ctx, deleteInteractions, sessions)
 	return err
 }
 
@@ -69,7 +69,7 @@ type InsertInteractionParams struct {
 }
 
 func (q *Queries) InsertInteraction(ctx context.Context, arg InsertInteractionParams) (Interaction, error) {
-	row := q.queryRow(ctx, q.insertInteractionStmt, insertInteraction,
+	row := q.db.QueryRowContext(ctx, insertInteraction,
 		arg.Session,
 		arg.SessionID,
 		arg.Root,
@@ -121,7 +121,7 @@ type InteractionParams struct {
 }
 
 func (q *Queries) Interaction(ctx context.Context, arg InteractionParams) (Interaction, error) {
-	row := q.queryRow(ctx, q.interactionStmt, interaction, arg.Turn, arg.RequestID)
+	row := q.db.QueryRowContext(ctx, interaction, arg.Turn, arg.RequestID)
 	var i Interaction
 	err := row.Scan(
 		&i.PK,
@@ -159,7 +159,7 @@ type InteractionsOfSessionParams struct {
 }
 
 func (q *Queries) InteractionsOfSession(ctx context.Context, arg InteractionsOfSessionParams) ([]Interaction, error) {
-	rows, err := q.query(ctx, q.interactionsOfSessionStmt, interactionsOfSession, arg.Session, arg.Status)
+	rows, err := q.db.QueryContext(ctx, interactionsOfSession, arg.Session, arg.Status)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ type InteractionsOfTreeParams struct {
 }
 
 func (q *Queries) InteractionsOfTree(ctx context.Context, arg InteractionsOfTreeParams) ([]Interaction, error) {
-	rows, err := q.query(ctx, q.interactionsOfTreeStmt, interactionsOfTree, arg.Root, arg.Status)
+	rows, err := q.db.QueryContext(ctx, interactionsOfTree, arg.Root, arg.Status)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ WHERE turn IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND status IN ('pe
 `
 
 func (q *Queries) OpenInteractionsOf(ctx context.Context, turns string) ([]Interaction, error) {
-	rows, err := q.query(ctx, q.openInteractionsOfStmt, openInteractionsOf, turns)
+	rows, err := q.db.QueryContext(ctx, openInteractionsOf, turns)
 	if err != nil {
 		return nil, err
 	}
@@ -317,7 +317,7 @@ type SupersedeInteractionsParams struct {
 }
 
 func (q *Queries) SupersedeInteractions(ctx context.Context, arg SupersedeInteractionsParams) error {
-	_, err := q.exec(ctx, q.supersedeInteractionsStmt, supersedeInteractions, arg.UpdatedAt, arg.Keys)
+	_, err := q.db.ExecContext(ctx, supersedeInteractions, arg.UpdatedAt, arg.Keys)
 	return err
 }
 
@@ -339,7 +339,7 @@ type WriteInteractionParams struct {
 }
 
 func (q *Queries) WriteInteraction(ctx context.Context, arg WriteInteractionParams) (Interaction, error) {
-	row := q.queryRow(ctx, q.writeInteractionStmt, writeInteraction,
+	row := q.db.QueryRowContext(ctx, writeInteraction,
 		arg.Status,
 		arg.AnsweredBy,
 		arg.Response,

@@ -21,7 +21,7 @@ type ChunksParams struct {
 }
 
 func (q *Queries) Chunks(ctx context.Context, arg ChunksParams) ([]string, error) {
-	rows, err := q.query(ctx, q.chunksStmt, chunks, arg.First, arg.Below)
+	rows, err := q.db.QueryContext(ctx, chunks, arg.First, arg.Below)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ ORDER BY c.pk
 `
 
 func (q *Queries) ChunksOf(ctx context.Context, keys string) ([]MessageChunk, error) {
-	rows, err := q.query(ctx, q.chunksOfStmt, chunksOf, keys)
+	rows, err := q.db.QueryContext(ctx, chunksOf, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ type DeleteChunksParams struct {
 }
 
 func (q *Queries) DeleteChunks(ctx context.Context, arg DeleteChunksParams) error {
-	_, err := q.exec(ctx, q.deleteChunksStmt, deleteChunks, arg.First, arg.Below)
+	_, err := q.db.ExecContext(ctx, deleteChunks, arg.First, arg.Below)
 	return err
 }
 
@@ -93,7 +93,7 @@ DELETE FROM message_chunks WHERE pk IN (
 `
 
 func (q *Queries) DeleteChunksOf(ctx context.Context, keys string) error {
-	_, err := q.exec(ctx, q.deleteChunksOfStmt, deleteChunksOf, keys)
+	_, err := q.db.ExecContext(ctx, deleteChunksOf, keys)
 	return err
 }
 
@@ -104,7 +104,7 @@ DELETE FROM message_chunks WHERE pk IN (
 `
 
 func (q *Queries) DeleteChunksOfSessions(ctx context.Context, sessions string) error {
-	_, err := q.exec(ctx, q.deleteChunksOfSessionsStmt, deleteChunksOfSessions, sessions)
+	_, err := q.db.ExecContext(ctx, deleteChunksOfSessions, sessions)
 	return err
 }
 
@@ -113,7 +113,7 @@ DELETE FROM messages WHERE session IN (SELECT value FROM json_each(CAST(?1 AS TE
 `
 
 func (q *Queries) DeleteMessages(ctx context.Context, sessions string) error {
-	_, err := q.exec(ctx, q.deleteMessagesStmt, deleteMessages, sessions)
+	_, err := q.db.ExecContext(ctx, deleteMessages, sessions)
 	return err
 }
 
@@ -134,7 +134,7 @@ type EndOpenMessagesParams struct {
 
 // What streamed becomes the body, and nothing can be added any more.
 func (q *Queries) EndOpenMessages(ctx context.Context, arg EndOpenMessagesParams) error {
-	_, err := q.exec(ctx, q.endOpenMessagesStmt, endOpenMessages, arg.UpdatedAt, arg.Keys)
+	_, err := q.db.ExecContext(ctx, endOpenMessages, arg.UpdatedAt, arg.Keys)
 	return err
 }
 
@@ -148,7 +148,7 @@ type HasMessageAfterParams struct {
 }
 
 func (q *Queries) HasMessageAfter(ctx context.Context, arg HasMessageAfterParams) (bool, error) {
-	row := q.queryRow(ctx, q.hasMessageAfterStmt, hasMessageAfter, arg.Session, arg.Seq)
+	row := q.db.QueryRowContext(ctx, hasMessageAfter, arg.Session, arg.Seq)
 	var found bool
 	err := row.Scan(&found)
 	return found, err
@@ -164,7 +164,7 @@ type HasMessageBeforeParams struct {
 }
 
 func (q *Queries) HasMessageBefore(ctx context.Context, arg HasMessageBeforeParams) (bool, error) {
-	row := q.queryRow(ctx, q.hasMessageBeforeStmt, hasMessageBefore, arg.Session, arg.Seq)
+	row := q.db.QueryRowContext(ctx, hasMessageBefore, arg.Session, arg.Seq)
 	var found bool
 	err := row.Scan(&found)
 	return found, err
@@ -180,7 +180,7 @@ type InsertChunkParams struct {
 }
 
 func (q *Queries) InsertChunk(ctx context.Context, arg InsertChunkParams) error {
-	_, err := q.exec(ctx, q.insertChunkStmt, insertChunk, arg.PK, arg.Text)
+	_, err := q.db.ExecContext(ctx, insertChunk, arg.PK, arg.Text)
 	return err
 }
 
@@ -217,7 +217,7 @@ type InsertMessageParams struct {
 }
 
 func (q *Queries) InsertMessage(ctx context.Context, arg InsertMessageParams) error {
-	_, err := q.exec(ctx, q.insertMessageStmt, insertMessage,
+	_, err := q.db.ExecContext(ctx, insertMessage,
 		arg.PK,
 		arg.ID,
 		arg.Session,
@@ -254,7 +254,7 @@ type LastChunkParams struct {
 }
 
 func (q *Queries) LastChunk(ctx context.Context, arg LastChunkParams) (MessageChunk, error) {
-	row := q.queryRow(ctx, q.lastChunkStmt, lastChunk, arg.First, arg.Below)
+	row := q.db.QueryRowContext(ctx, lastChunk, arg.First, arg.Below)
 	var i MessageChunk
 	err := row.Scan(&i.PK, &i.Text)
 	return i, err
@@ -265,7 +265,7 @@ SELECT CAST(max(coalesce((SELECT max(x.pk) FROM messages x), 0), coalesce((SELEC
 `
 
 func (q *Queries) MaxMessageKey(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.maxMessageKeyStmt, maxMessageKey)
+	row := q.db.QueryRowContext(ctx, maxMessageKey)
 	var pk int64
 	err := row.Scan(&pk)
 	return pk, err
@@ -281,7 +281,7 @@ type MessageByClientIDParams struct {
 }
 
 func (q *Queries) MessageByClientID(ctx context.Context, arg MessageByClientIDParams) (Message, error) {
-	row := q.queryRow(ctx, q.messageByClientIDStmt, messageByClientID, arg.Session, arg.ClientID)
+	row := q.db.QueryRowContext(ctx, messageByClientID, arg.Session, arg.ClientID)
 	var i Message
 	err := row.Scan(
 		&i.PK,
@@ -315,7 +315,7 @@ SELECT pk, id, session, session_id, turn, turn_id, seq, role, kind, status, body
 `
 
 func (q *Queries) MessageByID(ctx context.Context, id agent.MessageID) (Message, error) {
-	row := q.queryRow(ctx, q.messageByIDStmt, messageByID, id)
+	row := q.db.QueryRowContext(ctx, messageByID, id)
 	var i Message
 	err := row.Scan(
 		&i.PK,
@@ -355,7 +355,7 @@ type MessagesAfterParams struct {
 }
 
 func (q *Queries) MessagesAfter(ctx context.Context, arg MessagesAfterParams) ([]Message, error) {
-	rows, err := q.query(ctx, q.messagesAfterStmt, messagesAfter, arg.Session, arg.After, arg.Page)
+	rows, err := q.db.QueryContext(ctx, messagesAfter, arg.Session, arg.After, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -411,7 +411,7 @@ type MessagesBeforeParams struct {
 }
 
 func (q *Queries) MessagesBefore(ctx context.Context, arg MessagesBeforeParams) ([]Message, error) {
-	rows, err := q.query(ctx, q.messagesBeforeStmt, messagesBefore, arg.Session, arg.Before, arg.Page)
+	rows, err := q.db.QueryContext(ctx, messagesBefore, arg.Session, arg.Before, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -461,7 +461,7 @@ SELECT pk, id, session, session_id, turn, turn_id, seq, role, kind, status, body
 `
 
 func (q *Queries) MessagesByPK(ctx context.Context, keys string) ([]Message, error) {
-	rows, err := q.query(ctx, q.messagesByPKStmt, messagesByPK, keys)
+	rows, err := q.db.QueryContext(ctx, messagesByPK, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -514,7 +514,7 @@ WHERE m.status IN ('pending', 'streaming') AND t.root_turn = CAST(?1 AS INTEGER)
 // OpenMessagesOf of the children of a root turn: few messages are open anywhere, and where
 // thousands of turns end, looking for each of them is dearer.
 func (q *Queries) OpenMessagesBelow(ctx context.Context, rootTurn int64) ([]Message, error) {
-	rows, err := q.query(ctx, q.openMessagesBelowStmt, openMessagesBelow, rootTurn)
+	rows, err := q.db.QueryContext(ctx, openMessagesBelow, rootTurn)
 	if err != nil {
 		return nil, err
 	}
@@ -565,7 +565,7 @@ WHERE turn IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND status IN ('pe
 `
 
 func (q *Queries) OpenMessagesOf(ctx context.Context, turns string) ([]Message, error) {
-	rows, err := q.query(ctx, q.openMessagesOfStmt, openMessagesOf, turns)
+	rows, err := q.db.QueryContext(ctx, openMessagesOf, turns)
 	if err != nil {
 		return nil, err
 	}
@@ -630,7 +630,7 @@ type UpdateMessageParams struct {
 }
 
 func (q *Queries) UpdateMessage(ctx context.Context, arg UpdateMessageParams) error {
-	_, err := q.exec(ctx, q.updateMessageStmt, updateMessage,
+	_, err := q.db.ExecContext(ctx, updateMessage,
 		arg.Status,
 		arg.Body,
 		arg.CallID,

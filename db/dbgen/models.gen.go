@@ -208,12 +208,12 @@ type Turn struct {
 	RetainedText     string
 	ProviderID       agent.ProviderTurnID
 	ProviderNative   string
-	ProviderPhase    string
 	ProviderOutcome  agent.Outcome
 	Usage            string
 	CreatedAt        int64
 	StartedAt        int64
 	SettledAt        int64
+	ProviderUntil    int64
 }
 
 type Workspace struct {

@@ -16,7 +16,7 @@ SELECT count(*) FROM operations WHERE status IN ('pending', 'running')
 `
 
 func (q *Queries) CountOpenOperations(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.countOpenOperationsStmt, countOpenOperations)
+	row := q.db.QueryRowContext(ctx, countOpenOperations)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -32,7 +32,7 @@ type DueOperationsParams struct {
 }
 
 func (q *Queries) DueOperations(ctx context.Context, arg DueOperationsParams) ([]Operation, error) {
-	rows, err := q.query(ctx, q.dueOperationsStmt, dueOperations, arg.Now, arg.Page)
+	rows, err := q.db.QueryContext(ctx, dueOperations, arg.Now, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ type FailOperationsOfParams struct {
 }
 
 func (q *Queries) FailOperationsOf(ctx context.Context, arg FailOperationsOfParams) ([]Operation, error) {
-	rows, err := q.query(ctx, q.failOperationsOfStmt, failOperationsOf,
+	rows, err := q.db.QueryContext(ctx, failOperationsOf,
 		arg.ErrorCode,
 		arg.ErrorText,
 		arg.UpdatedAt,
@@ -172,7 +172,7 @@ type InsertOperationParams struct {
 }
 
 func (q *Queries) InsertOperation(ctx context.Context, arg InsertOperationParams) (Operation, error) {
-	row := q.queryRow(ctx, q.insertOperationStmt, insertOperation,
+	row := q.db.QueryRowContext(ctx, insertOperation,
 		arg.ID,
 		arg.Workspace,
 		arg.Root,
@@ -231,12 +231,12 @@ type InsertTargetsParams struct {
 }
 
 func (q *Queries) InsertTargets(ctx context.Context, arg InsertTargetsParams) error {
-	_, err := q.exec(ctx, q.insertTargetsStmt, insertTargets, arg.Operation, arg.Keys)
+	_, err := q.db.ExecContext(ctx, insertTargets, arg.Operation, arg.Keys)
 	return err
 }
 
 const insertTargetsBelow = `-- name: InsertTargetsBelow :exec
-INSERT INTO operation_targets (operation, turn, session_id, turn_id, state)
+INSERT OR FAIL INTO operation_targets (operation, turn, session_id, turn_id, state)
 SELECT CAST(?1 AS INTEGER), t.pk, t.session_id, t.id, 'requested'
 FROM turns t WHERE t.root_turn = CAST(?2 AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0
 `
@@ -248,7 +248,7 @@ type InsertTargetsBelowParams struct {
 
 // InsertTargets of everything that lives below a root turn, for a cancel that has none yet.
 func (q *Queries) InsertTargetsBelow(ctx context.Context, arg InsertTargetsBelowParams) error {
-	_, err := q.exec(ctx, q.insertTargetsBelowStmt, insertTargetsBelow, arg.Operation, arg.RootTurn)
+	_, err := q.db.ExecContext(ctx, insertTargetsBelow, arg.Operation, arg.RootTurn)
 	return err
 }
 
@@ -267,7 +267,7 @@ type LatestOperationParams struct {
 
 // The cancel of a turn, the answer to a question or the guidance of a message that was recorded last.
 func (q *Queries) LatestOperation(ctx context.Context, arg LatestOperationParams) (Operation, error) {
-	row := q.queryRow(ctx, q.latestOperationStmt, latestOperation,
+	row := q.db.QueryRowContext(ctx, latestOperation,
 		arg.Turn,
 		arg.TurnID,
 		arg.Kind,
@@ -307,7 +307,7 @@ SELECT due FROM operations WHERE status IN ('pending', 'running') ORDER BY due, 
 `
 
 func (q *Queries) NextDue(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.nextDueStmt, nextDue)
+	row := q.db.QueryRowContext(ctx, nextDue)
 	var due int64
 	err := row.Scan(&due)
 	return due, err
@@ -318,7 +318,7 @@ SELECT pk, id, workspace, root, session, session_id, turn, turn_id, root_turn_id
 `
 
 func (q *Queries) OperationByID(ctx context.Context, id agent.OperationID) (Operation, error) {
-	row := q.queryRow(ctx, q.operationByIDStmt, operationByID, id)
+	row := q.db.QueryRowContext(ctx, operationByID, id)
 	var i Operation
 	err := row.Scan(
 		&i.PK,
@@ -366,7 +366,7 @@ type OperationsOfTreeParams struct {
 
 // Newest first. With a session only those about it, or with a turn of it among their targets.
 func (q *Queries) OperationsOfTree(ctx context.Context, arg OperationsOfTreeParams) ([]Operation, error) {
-	rows, err := q.query(ctx, q.operationsOfTreeStmt, operationsOfTree,
+	rows, err := q.db.QueryContext(ctx, operationsOfTree,
 		arg.Root,
 		arg.Before,
 		arg.Kind,
@@ -422,7 +422,7 @@ UPDATE operations SET status = 'pending', worker = '', due = ?1, updated_at = ?1
 `
 
 func (q *Queries) RequeueOperations(ctx context.Context, due int64) (int64, error) {
-	result, err := q.exec(ctx, q.requeueOperationsStmt, requeueOperations, due)
+	result, err := q.db.ExecContext(ctx, requeueOperations, due)
 	if err != nil {
 		return 0, err
 	}
@@ -434,7 +434,7 @@ SELECT operation, turn, session_id, turn_id, state, evidence FROM operation_targ
 `
 
 func (q *Queries) Targets(ctx context.Context, operation int64) ([]OperationTarget, error) {
-	rows, err := q.query(ctx, q.targetsStmt, targets, operation)
+	rows, err := q.db.QueryContext(ctx, targets, operation)
 	if err != nil {
 		return nil, err
 	}
@@ -469,7 +469,7 @@ WHERE operation IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) ORDER BY oper
 `
 
 func (q *Queries) TargetsOfOperations(ctx context.Context, operations string) ([]OperationTarget, error) {
-	rows, err := q.query(ctx, q.targetsOfOperationsStmt, targetsOfOperations, operations)
+	rows, err := q.db.QueryContext(ctx, targetsOfOperations, operations)
 	if err != nil {
 		return nil, err
 	}
@@ -499,7 +499,7 @@ func (q *Queries) TargetsOfOperations(ctx context.Context, operations string) ([
 }
 
 const writeAllTargets = `-- name: WriteAllTargets :exec
-UPDATE operation_targets SET state = ?1 WHERE operation = ?2
+UPDATE OR FAIL operation_targets SET state = ?1 WHERE operation = ?2
 `
 
 type WriteAllTargetsParams struct {
@@ -508,7 +508,7 @@ type WriteAllTargetsParams struct {
 }
 
 func (q *Queries) WriteAllTargets(ctx context.Context, arg WriteAllTargetsParams) error {
-	_, err := q.exec(ctx, q.writeAllTargetsStmt, writeAllTargets, arg.State, arg.Operation)
+	_, err := q.db.ExecContext(ctx, writeAllTargets, arg.State, arg.Operation)
 	return err
 }
 
@@ -532,7 +532,7 @@ type WriteOperationParams struct {
 }
 
 func (q *Queries) WriteOperation(ctx context.Context, arg WriteOperationParams) (Operation, error) {
-	row := q.queryRow(ctx, q.writeOperationStmt, writeOperation,
+	row := q.db.QueryRowContext(ctx, writeOperation,
 		arg.Status,
 		arg.Attempts,
 		arg.Due,
@@ -583,7 +583,7 @@ type WriteTargetParams struct {
 }
 
 func (q *Queries) WriteTarget(ctx context.Context, arg WriteTargetParams) error {
-	_, err := q.exec(ctx, q.writeTargetStmt, writeTarget,
+	_, err := q.db.ExecContext(ctx, writeTarget,
 		arg.State,
 		arg.Evidence,
 		arg.Operation,
@@ -603,6 +603,6 @@ type WriteTargetsParams struct {
 }
 
 func (q *Queries) WriteTargets(ctx context.Context, arg WriteTargetsParams) error {
-	_, err := q.exec(ctx, q.writeTargetsStmt, writeTargets, arg.State, arg.Operation, arg.Turns)
+	_, err := q.db.ExecContext(ctx, writeTargets, arg.State, arg.Operation, arg.Turns)
 	return err
 }

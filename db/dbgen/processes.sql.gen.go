@@ -16,7 +16,7 @@ DELETE FROM processes WHERE session IN (SELECT value FROM json_each(CAST(?1 AS T
 `
 
 func (q *Queries) DeleteProcesses(ctx context.Context, sessions string) error {
-	_, err := q.exec(ctx, q.deleteProcessesStmt, deleteProcesses, sessions)
+	_, err := q.db.ExecContext(ctx, deleteProcesses, sessions)
 	return err
 }
 
@@ -30,7 +30,7 @@ type EndProcessParams struct {
 }
 
 func (q *Queries) EndProcess(ctx context.Context, arg EndProcessParams) (Process, error) {
-	row := q.queryRow(ctx, q.endProcessStmt, endProcess, arg.EndedAt, arg.PK)
+	row := q.db.QueryRowContext(ctx, endProcess, arg.EndedAt, arg.PK)
 	var i Process
 	err := row.Scan(
 		&i.PK,
@@ -72,7 +72,7 @@ type InsertProcessParams struct {
 }
 
 func (q *Queries) InsertProcess(ctx context.Context, arg InsertProcessParams) (Process, error) {
-	row := q.queryRow(ctx, q.insertProcessStmt, insertProcess,
+	row := q.db.QueryRowContext(ctx, insertProcess,
 		arg.ID,
 		arg.Session,
 		arg.SessionID,
@@ -115,7 +115,7 @@ type ProcessParams struct {
 }
 
 func (q *Queries) Process(ctx context.Context, arg ProcessParams) (Process, error) {
-	row := q.queryRow(ctx, q.processStmt, process, arg.Session, arg.ID)
+	row := q.db.QueryRowContext(ctx, process, arg.Session, arg.ID)
 	var i Process
 	err := row.Scan(
 		&i.PK,
@@ -140,7 +140,7 @@ SELECT pk, id, session, session_id, root, turn_id, call_id, command, cwd, stoppa
 `
 
 func (q *Queries) ProcessesOfSession(ctx context.Context, session int64) ([]Process, error) {
-	rows, err := q.query(ctx, q.processesOfSessionStmt, processesOfSession, session)
+	rows, err := q.db.QueryContext(ctx, processesOfSession, session)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ SELECT pk, id, session, session_id, root, turn_id, call_id, command, cwd, stoppa
 `
 
 func (q *Queries) ProcessesOfTree(ctx context.Context, root int64) ([]Process, error) {
-	rows, err := q.query(ctx, q.processesOfTreeStmt, processesOfTree, root)
+	rows, err := q.db.QueryContext(ctx, processesOfTree, root)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ SELECT DISTINCT s.id FROM processes p JOIN sessions s ON s.pk = p.root WHERE p.e
 `
 
 func (q *Queries) RootsWithProcesses(ctx context.Context) ([]agent.SessionID, error) {
-	rows, err := q.query(ctx, q.rootsWithProcessesStmt, rootsWithProcesses)
+	rows, err := q.db.QueryContext(ctx, rootsWithProcesses)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +249,7 @@ SELECT pk, id, session, session_id, root, turn_id, call_id, command, cwd, stoppa
 `
 
 func (q *Queries) RunningProcesses(ctx context.Context, root int64) ([]Process, error) {
-	rows, err := q.query(ctx, q.runningProcessesStmt, runningProcesses, root)
+	rows, err := q.db.QueryContext(ctx, runningProcesses, root)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ DELETE FROM provider_turns WHERE session IN (SELECT value FROM json_each(CAST(?1
 `
 
 func (q *Queries) DeleteProviderTurns(ctx context.Context, sessions string) error {
-	_, err := q.exec(ctx, q.deleteProviderTurnsStmt, deleteProviderTurns, sessions)
+	_, err := q.db.ExecContext(ctx, deleteProviderTurns, sessions)
 	return err
 }
 
@@ -37,7 +37,7 @@ type InsertProviderTurnParams struct {
 }
 
 func (q *Queries) InsertProviderTurn(ctx context.Context, arg InsertProviderTurnParams) error {
-	_, err := q.exec(ctx, q.insertProviderTurnStmt, insertProviderTurn,
+	_, err := q.db.ExecContext(ctx, insertProviderTurn,
 		arg.Turn,
 		arg.TurnID,
 		arg.Session,
@@ -60,7 +60,7 @@ type LatestProviderTurnParams struct {
 }
 
 func (q *Queries) LatestProviderTurn(ctx context.Context, arg LatestProviderTurnParams) (ProviderTurn, error) {
-	row := q.queryRow(ctx, q.latestProviderTurnStmt, latestProviderTurn, arg.Session, arg.ID)
+	row := q.db.QueryRowContext(ctx, latestProviderTurn, arg.Session, arg.ID)
 	var i ProviderTurn
 	err := row.Scan(
 		&i.PK,
@@ -94,7 +94,7 @@ type LoseProviderTurnsParams struct {
 }
 
 func (q *Queries) LoseProviderTurns(ctx context.Context, arg LoseProviderTurnsParams) error {
-	_, err := q.exec(ctx, q.loseProviderTurnsStmt, loseProviderTurns,
+	_, err := q.db.ExecContext(ctx, loseProviderTurns,
 		arg.ErrorCode,
 		arg.ErrorText,
 		arg.EndedAt,
@@ -113,7 +113,7 @@ type ProviderTurnParams struct {
 }
 
 func (q *Queries) ProviderTurn(ctx context.Context, arg ProviderTurnParams) (ProviderTurn, error) {
-	row := q.queryRow(ctx, q.providerTurnStmt, providerTurn, arg.Turn, arg.ID)
+	row := q.db.QueryRowContext(ctx, providerTurn, arg.Turn, arg.ID)
 	var i ProviderTurn
 	err := row.Scan(
 		&i.PK,
@@ -144,7 +144,7 @@ type ProviderTurnsOfSessionRow struct {
 }
 
 func (q *Queries) ProviderTurnsOfSession(ctx context.Context, session int64) ([]ProviderTurnsOfSessionRow, error) {
-	rows, err := q.query(ctx, q.providerTurnsOfSessionStmt, providerTurnsOfSession, session)
+	rows, err := q.db.QueryContext(ctx, providerTurnsOfSession, session)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ SELECT deadline FROM provider_turns WHERE turn = ?1 AND phase = 'reserved' ORDER
 `
 
 func (q *Queries) Reservation(ctx context.Context, turn int64) (int64, error) {
-	row := q.queryRow(ctx, q.reservationStmt, reservation, turn)
+	row := q.db.QueryRowContext(ctx, reservation, turn)
 	var deadline int64
 	err := row.Scan(&deadline)
 	return deadline, err
@@ -195,7 +195,7 @@ type UpdateProviderTurnParams struct {
 }
 
 func (q *Queries) UpdateProviderTurn(ctx context.Context, arg UpdateProviderTurnParams) error {
-	_, err := q.exec(ctx, q.updateProviderTurnStmt, updateProviderTurn,
+	_, err := q.db.ExecContext(ctx, updateProviderTurn,
 		arg.NativeID,
 		arg.Phase,
 		arg.Outcome,

@@ -16,7 +16,7 @@ SELECT s.id FROM session_closure c CROSS JOIN sessions s ON s.pk = c.ancestor WH
 `
 
 func (q *Queries) AncestorsBelowRoot(ctx context.Context, session int64) ([]agent.SessionID, error) {
-	rows, err := q.query(ctx, q.ancestorsBelowRootStmt, ancestorsBelowRoot, session)
+	rows, err := q.db.QueryContext(ctx, ancestorsBelowRoot, session)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ type CountAndTouchSessionParams struct {
 }
 
 func (q *Queries) CountAndTouchSession(ctx context.Context, arg CountAndTouchSessionParams) error {
-	_, err := q.exec(ctx, q.countAndTouchSessionStmt, countAndTouchSession,
+	_, err := q.db.ExecContext(ctx, countAndTouchSession,
 		arg.Pending,
 		arg.LatestTurn,
 		arg.UpdatedAt,
@@ -66,7 +66,7 @@ SELECT count(*) FROM sessions WHERE kind = 'root' AND deleted_at = 0
 `
 
 func (q *Queries) CountRootSessions(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.countRootSessionsStmt, countRootSessions)
+	row := q.db.QueryRowContext(ctx, countRootSessions)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -84,7 +84,7 @@ type CountSessionParams struct {
 
 // updated_at is not here: it is indexed, and a counter must not cost a page of that index.
 func (q *Queries) CountSession(ctx context.Context, arg CountSessionParams) error {
-	_, err := q.exec(ctx, q.countSessionStmt, countSession, arg.Pending, arg.LatestTurn, arg.PK)
+	_, err := q.db.ExecContext(ctx, countSession, arg.Pending, arg.LatestTurn, arg.PK)
 	return err
 }
 
@@ -93,7 +93,7 @@ SELECT count(*) FROM sessions WHERE deleted_at = 0
 `
 
 func (q *Queries) CountSessions(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.countSessionsStmt, countSessions)
+	row := q.db.QueryRowContext(ctx, countSessions)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -104,7 +104,7 @@ DELETE FROM session_search WHERE session IN (SELECT value FROM json_each(CAST(?1
 `
 
 func (q *Queries) DeleteSearch(ctx context.Context, sessions string) error {
-	_, err := q.exec(ctx, q.deleteSearchStmt, deleteSearch, sessions)
+	_, err := q.db.ExecContext(ctx, deleteSearch, sessions)
 	return err
 }
 
@@ -126,7 +126,7 @@ type DescribeSessionParams struct {
 }
 
 func (q *Queries) DescribeSession(ctx context.Context, arg DescribeSessionParams) error {
-	_, err := q.exec(ctx, q.describeSessionStmt, describeSession,
+	_, err := q.db.ExecContext(ctx, describeSession,
 		arg.Title,
 		arg.Model,
 		arg.AgentType,
@@ -152,7 +152,7 @@ type InsertAliasesParams struct {
 }
 
 func (q *Queries) InsertAliases(ctx context.Context, arg InsertAliasesParams) error {
-	_, err := q.exec(ctx, q.insertAliasesStmt, insertAliases, arg.Root, arg.Session, arg.Handles)
+	_, err := q.db.ExecContext(ctx, insertAliases, arg.Root, arg.Session, arg.Handles)
 	return err
 }
 
@@ -168,7 +168,7 @@ type InsertClosureParams struct {
 }
 
 func (q *Queries) InsertClosure(ctx context.Context, arg InsertClosureParams) error {
-	_, err := q.exec(ctx, q.insertClosureStmt, insertClosure, arg.Child, arg.Parent)
+	_, err := q.db.ExecContext(ctx, insertClosure, arg.Child, arg.Parent)
 	return err
 }
 
@@ -212,7 +212,7 @@ type InsertSessionParams struct {
 }
 
 func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) error {
-	_, err := q.exec(ctx, q.insertSessionStmt, insertSession,
+	_, err := q.db.ExecContext(ctx, insertSession,
 		arg.PK,
 		arg.ID,
 		arg.Workspace,
@@ -272,7 +272,7 @@ type ListRootsParams struct {
 }
 
 func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]Session, error) {
-	rows, err := q.query(ctx, q.listRootsStmt, listRoots,
+	rows, err := q.db.QueryContext(ctx, listRoots,
 		arg.Workspace,
 		arg.BeforeAt,
 		arg.BeforePK,
@@ -342,7 +342,7 @@ SELECT CAST(coalesce(max(pk), 0) AS INTEGER) AS pk FROM sessions
 `
 
 func (q *Queries) MaxSessionKey(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.maxSessionKeyStmt, maxSessionKey)
+	row := q.db.QueryRowContext(ctx, maxSessionKey)
 	var pk int64
 	err := row.Scan(&pk)
 	return pk, err
@@ -365,7 +365,7 @@ type RenameSessionParams struct {
 }
 
 func (q *Queries) RenameSession(ctx context.Context, arg RenameSessionParams) error {
-	_, err := q.exec(ctx, q.renameSessionStmt, renameSession,
+	_, err := q.db.ExecContext(ctx, renameSession,
 		arg.Title,
 		arg.Titled,
 		arg.Pinned,
@@ -382,7 +382,7 @@ SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_tu
 `
 
 func (q *Queries) RootsOfWorkspace(ctx context.Context, workspace int64) ([]Session, error) {
-	rows, err := q.query(ctx, q.rootsOfWorkspaceStmt, rootsOfWorkspace, workspace)
+	rows, err := q.db.QueryContext(ctx, rootsOfWorkspace, workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -444,7 +444,7 @@ WHERE c.ancestor = ?1 AND s.deleted_at = 0 ORDER BY c.descendant
 `
 
 func (q *Queries) RowsBelowChild(ctx context.Context, ancestor int64) ([]Session, error) {
-	rows, err := q.query(ctx, q.rowsBelowChildStmt, rowsBelowChild, ancestor)
+	rows, err := q.db.QueryContext(ctx, rowsBelowChild, ancestor)
 	if err != nil {
 		return nil, err
 	}
@@ -505,7 +505,7 @@ SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_tu
 `
 
 func (q *Queries) RowsOfTree(ctx context.Context, root int64) ([]Session, error) {
-	rows, err := q.query(ctx, q.rowsOfTreeStmt, rowsOfTree, root)
+	rows, err := q.db.QueryContext(ctx, rowsOfTree, root)
 	if err != nil {
 		return nil, err
 	}
@@ -573,7 +573,7 @@ type SearchMessageParams struct {
 
 // The first message stands.
 func (q *Queries) SearchMessage(ctx context.Context, arg SearchMessageParams) error {
-	_, err := q.exec(ctx, q.searchMessageStmt, searchMessage, arg.Session, arg.Message)
+	_, err := q.db.ExecContext(ctx, searchMessage, arg.Session, arg.Message)
 	return err
 }
 
@@ -588,7 +588,7 @@ type SearchTitleParams struct {
 }
 
 func (q *Queries) SearchTitle(ctx context.Context, arg SearchTitleParams) error {
-	_, err := q.exec(ctx, q.searchTitleStmt, searchTitle, arg.Session, arg.Title)
+	_, err := q.db.ExecContext(ctx, searchTitle, arg.Session, arg.Title)
 	return err
 }
 
@@ -597,7 +597,7 @@ SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_tu
 `
 
 func (q *Queries) SessionByID(ctx context.Context, id agent.SessionID) (Session, error) {
-	row := q.queryRow(ctx, q.sessionByIDStmt, sessionByID, id)
+	row := q.db.QueryRowContext(ctx, sessionByID, id)
 	var i Session
 	err := row.Scan(
 		&i.PK,
@@ -642,7 +642,7 @@ SELECT pk, id, workspace, workspace_id, kind, root, parent, parent_id, parent_tu
 `
 
 func (q *Queries) SessionByPK(ctx context.Context, pk int64) (Session, error) {
-	row := q.queryRow(ctx, q.sessionByPKStmt, sessionByPK, pk)
+	row := q.db.QueryRowContext(ctx, sessionByPK, pk)
 	var i Session
 	err := row.Scan(
 		&i.PK,
@@ -693,7 +693,7 @@ type SetSessionUsageParams struct {
 }
 
 func (q *Queries) SetSessionUsage(ctx context.Context, arg SetSessionUsageParams) error {
-	_, err := q.exec(ctx, q.setSessionUsageStmt, setSessionUsage, arg.OwnUsage, arg.TreeUsage, arg.PK)
+	_, err := q.db.ExecContext(ctx, setSessionUsage, arg.OwnUsage, arg.TreeUsage, arg.PK)
 	return err
 }
 
@@ -710,12 +710,12 @@ type TombstoneSessionsParams struct {
 
 // What a tombstone keeps is who it was, and nothing of what was said.
 func (q *Queries) TombstoneSessions(ctx context.Context, arg TombstoneSessionsParams) error {
-	_, err := q.exec(ctx, q.tombstoneSessionsStmt, tombstoneSessions, arg.DeletedAt, arg.Keys)
+	_, err := q.db.ExecContext(ctx, tombstoneSessions, arg.DeletedAt, arg.Keys)
 	return err
 }
 
 const treeBelowChild = `-- name: TreeBelowChild :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at, t.provider_until
 FROM session_closure c CROSS JOIN sessions s ON s.pk = c.descendant CROSS JOIN turns t ON t.pk = s.latest_turn
 WHERE c.ancestor = ?1 AND s.deleted_at = 0
 ORDER BY c.descendant
@@ -727,7 +727,7 @@ type TreeBelowChildRow struct {
 }
 
 func (q *Queries) TreeBelowChild(ctx context.Context, ancestor int64) ([]TreeBelowChildRow, error) {
-	rows, err := q.query(ctx, q.treeBelowChildStmt, treeBelowChild, ancestor)
+	rows, err := q.db.QueryContext(ctx, treeBelowChild, ancestor)
 	if err != nil {
 		return nil, err
 	}
@@ -792,12 +792,12 @@ func (q *Queries) TreeBelowChild(ctx context.Context, ancestor int64) ([]TreeBel
 			&i.Turn.RetainedText,
 			&i.Turn.ProviderID,
 			&i.Turn.ProviderNative,
-			&i.Turn.ProviderPhase,
 			&i.Turn.ProviderOutcome,
 			&i.Turn.Usage,
 			&i.Turn.CreatedAt,
 			&i.Turn.StartedAt,
 			&i.Turn.SettledAt,
+			&i.Turn.ProviderUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -813,7 +813,7 @@ func (q *Queries) TreeBelowChild(ctx context.Context, ancestor int64) ([]TreeBel
 }
 
 const treeBelowRoot = `-- name: TreeBelowRoot :many
-SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at
+SELECT s.pk, s.id, s.workspace, s.workspace_id, s.kind, s.root, s.parent, s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider, s.title, s.titled, s.cwd, s.model, s.agent_type, s.prompt, s.permission_mode, s.scenario, s.pinned, s.provider_session_id, s.handles, s.capabilities, s.latest_turn, s.pending, s.own_usage, s.tree_usage, s.seq, s.created_at, s.updated_at, s.deleted_at, t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at, t.provider_until
 FROM sessions s CROSS JOIN turns t ON t.pk = s.latest_turn
 WHERE s.root = ?1 AND s.deleted_at = 0 AND s.pk > ?1
 ORDER BY s.pk
@@ -825,7 +825,7 @@ type TreeBelowRootRow struct {
 }
 
 func (q *Queries) TreeBelowRoot(ctx context.Context, root int64) ([]TreeBelowRootRow, error) {
-	rows, err := q.query(ctx, q.treeBelowRootStmt, treeBelowRoot, root)
+	rows, err := q.db.QueryContext(ctx, treeBelowRoot, root)
 	if err != nil {
 		return nil, err
 	}
@@ -890,12 +890,12 @@ func (q *Queries) TreeBelowRoot(ctx context.Context, root int64) ([]TreeBelowRoo
 			&i.Turn.RetainedText,
 			&i.Turn.ProviderID,
 			&i.Turn.ProviderNative,
-			&i.Turn.ProviderPhase,
 			&i.Turn.ProviderOutcome,
 			&i.Turn.Usage,
 			&i.Turn.CreatedAt,
 			&i.Turn.StartedAt,
 			&i.Turn.SettledAt,
+			&i.Turn.ProviderUntil,
 		); err != nil {
 			return nil, err
 		}

@@ -12,13 +12,14 @@ import (
 )
 
 const closeLiveBelow = `-- name: CloseLiveBelow :execrows
-UPDATE turns SET closed = 1, phase = 'settling', prompts = 0
+UPDATE OR FAIL turns SET closed = 1, phase = 'settling', prompts = 0
 WHERE root_turn = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 0
 `
 
-// CloseTurns of everything that lives below a root turn: rows are changed as they are found.
+// CloseTurns of everything that lives below a root turn: rows are changed as they are found. OR
+// FAIL for the reason that db/bulk.go gives.
 func (q *Queries) CloseLiveBelow(ctx context.Context, rootTurn int64) (int64, error) {
-	result, err := q.exec(ctx, q.closeLiveBelowStmt, closeLiveBelow, rootTurn)
+	result, err := q.db.ExecContext(ctx, closeLiveBelow, rootTurn)
 	if err != nil {
 		return 0, err
 	}
@@ -31,7 +32,7 @@ WHERE pk IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND settled_at = 0 A
 `
 
 func (q *Queries) CloseTurns(ctx context.Context, keys string) (int64, error) {
-	result, err := q.exec(ctx, q.closeTurnsStmt, closeTurns, keys)
+	result, err := q.db.ExecContext(ctx, closeTurns, keys)
 	if err != nil {
 		return 0, err
 	}
@@ -54,7 +55,7 @@ type ClosedAboveParams struct {
 
 // Whether a cancel closed a live turn of the session itself or of an ancestor below the root.
 func (q *Queries) ClosedAbove(ctx context.Context, arg ClosedAboveParams) (bool, error) {
-	row := q.queryRow(ctx, q.closedAboveStmt, closedAbove, arg.Session, arg.RootTurn)
+	row := q.db.QueryRowContext(ctx, closedAbove, arg.Session, arg.RootTurn)
 	var closed bool
 	err := row.Scan(&closed)
 	return closed, err
@@ -65,7 +66,7 @@ SELECT count(*) FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND settled_at 
 `
 
 func (q *Queries) CountLiveBelow(ctx context.Context, rootTurn int64) (int64, error) {
-	row := q.queryRow(ctx, q.countLiveBelowStmt, countLiveBelow, rootTurn)
+	row := q.db.QueryRowContext(ctx, countLiveBelow, rootTurn)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -83,7 +84,7 @@ type CountLiveBelowEachRow struct {
 }
 
 func (q *Queries) CountLiveBelowEach(ctx context.Context, rootTurns string) ([]CountLiveBelowEachRow, error) {
-	rows, err := q.query(ctx, q.countLiveBelowEachStmt, countLiveBelowEach, rootTurns)
+	rows, err := q.db.QueryContext(ctx, countLiveBelowEach, rootTurns)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ type CountLiveBelowOfParams struct {
 }
 
 func (q *Queries) CountLiveBelowOf(ctx context.Context, arg CountLiveBelowOfParams) (int64, error) {
-	row := q.queryRow(ctx, q.countLiveBelowOfStmt, countLiveBelowOf, arg.RootTurn, arg.Sessions)
+	row := q.db.QueryRowContext(ctx, countLiveBelowOf, arg.RootTurn, arg.Sessions)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -128,7 +129,7 @@ SELECT (SELECT count(*) FROM turns WHERE settled_at = 0 AND is_root = 0)
 `
 
 func (q *Queries) CountLiveTurns(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.countLiveTurnsStmt, countLiveTurns)
+	row := q.db.QueryRowContext(ctx, countLiveTurns)
 	var live int64
 	err := row.Scan(&live)
 	return live, err
@@ -140,7 +141,7 @@ WHERE c.settled_at = 0 AND c.is_root = 0 AND r.phase = 'settled'
 `
 
 func (q *Queries) CountOpenBelowSettled(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.countOpenBelowSettledStmt, countOpenBelowSettled)
+	row := q.db.QueryRowContext(ctx, countOpenBelowSettled)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -151,12 +152,12 @@ DELETE FROM turns WHERE session IN (SELECT value FROM json_each(CAST(?1 AS TEXT)
 `
 
 func (q *Queries) DeleteTurns(ctx context.Context, sessions string) error {
-	_, err := q.exec(ctx, q.deleteTurnsStmt, deleteTurns, sessions)
+	_, err := q.db.ExecContext(ctx, deleteTurns, sessions)
 	return err
 }
 
 const gateRow = `-- name: GateRow :one
-SELECT turns.pk, turns.id, turns.session, turns.session_id, turns.root_turn, turns.root_turn_id, turns.is_root, turns.cause, turns.phase, turns.outcome, turns.error_code, turns.error_text, turns.native_id, turns.closed, turns.prompts, turns.cancel, turns.provider_live, turns.provider_reserved, turns.retained, turns.retained_code, turns.retained_text, turns.provider_id, turns.provider_native, turns.provider_phase, turns.provider_outcome, turns.usage, turns.created_at, turns.started_at, turns.settled_at,
+SELECT turns.pk, turns.id, turns.session, turns.session_id, turns.root_turn, turns.root_turn_id, turns.is_root, turns.cause, turns.phase, turns.outcome, turns.error_code, turns.error_text, turns.native_id, turns.closed, turns.prompts, turns.cancel, turns.provider_live, turns.provider_reserved, turns.retained, turns.retained_code, turns.retained_text, turns.provider_id, turns.provider_native, turns.provider_outcome, turns.usage, turns.created_at, turns.started_at, turns.settled_at, turns.provider_until,
     EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = turns.pk AND c.settled_at = 0 AND c.is_root = 0) AS live_children,
     EXISTS (SELECT 1 FROM messages m WHERE m.turn = turns.pk AND m.status IN ('pending', 'streaming')) AS open_messages
 FROM turns WHERE turns.pk = ?1
@@ -169,7 +170,7 @@ type GateRowRow struct {
 }
 
 func (q *Queries) GateRow(ctx context.Context, pk int64) (GateRowRow, error) {
-	row := q.queryRow(ctx, q.gateRowStmt, gateRow, pk)
+	row := q.db.QueryRowContext(ctx, gateRow, pk)
 	var i GateRowRow
 	err := row.Scan(
 		&i.Turn.PK,
@@ -195,12 +196,12 @@ func (q *Queries) GateRow(ctx context.Context, pk int64) (GateRowRow, error) {
 		&i.Turn.RetainedText,
 		&i.Turn.ProviderID,
 		&i.Turn.ProviderNative,
-		&i.Turn.ProviderPhase,
 		&i.Turn.ProviderOutcome,
 		&i.Turn.Usage,
 		&i.Turn.CreatedAt,
 		&i.Turn.StartedAt,
 		&i.Turn.SettledAt,
+		&i.Turn.ProviderUntil,
 		&i.LiveChildren,
 		&i.OpenMessages,
 	)
@@ -212,7 +213,7 @@ SELECT EXISTS (SELECT 1 FROM turns c WHERE c.root_turn = CAST(?1 AS INTEGER) AND
 `
 
 func (q *Queries) HasLiveBelow(ctx context.Context, rootTurn int64) (bool, error) {
-	row := q.queryRow(ctx, q.hasLiveBelowStmt, hasLiveBelow, rootTurn)
+	row := q.db.QueryRowContext(ctx, hasLiveBelow, rootTurn)
 	var live bool
 	err := row.Scan(&live)
 	return live, err
@@ -229,7 +230,7 @@ type HasLiveChildTurnParams struct {
 }
 
 func (q *Queries) HasLiveChildTurn(ctx context.Context, arg HasLiveChildTurnParams) (bool, error) {
-	row := q.queryRow(ctx, q.hasLiveChildTurnStmt, hasLiveChildTurn, arg.RootTurn, arg.Session)
+	row := q.db.QueryRowContext(ctx, hasLiveChildTurn, arg.RootTurn, arg.Session)
 	var live bool
 	err := row.Scan(&live)
 	return live, err
@@ -256,7 +257,7 @@ type InsertTurnParams struct {
 }
 
 func (q *Queries) InsertTurn(ctx context.Context, arg InsertTurnParams) error {
-	_, err := q.exec(ctx, q.insertTurnStmt, insertTurn,
+	_, err := q.db.ExecContext(ctx, insertTurn,
 		arg.PK,
 		arg.ID,
 		arg.Session,
@@ -278,7 +279,7 @@ SELECT pk FROM turns WHERE root_turn = CAST(?1 AS INTEGER) AND settled_at = 0 AN
 `
 
 func (q *Queries) LiveBelow(ctx context.Context, rootTurn int64) ([]int64, error) {
-	rows, err := q.query(ctx, q.liveBelowStmt, liveBelow, rootTurn)
+	rows, err := q.db.QueryContext(ctx, liveBelow, rootTurn)
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +316,7 @@ type LiveOfSubtreeParams struct {
 }
 
 func (q *Queries) LiveOfSubtree(ctx context.Context, arg LiveOfSubtreeParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.liveOfSubtreeStmt, liveOfSubtree, arg.Session, arg.RootTurn)
+	rows, err := q.db.QueryContext(ctx, liveOfSubtree, arg.Session, arg.RootTurn)
 	if err != nil {
 		return nil, err
 	}
@@ -338,11 +339,11 @@ func (q *Queries) LiveOfSubtree(ctx context.Context, arg LiveOfSubtreeParams) ([
 }
 
 const liveRootTurn = `-- name: LiveRootTurn :one
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE session = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 1
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_outcome, usage, created_at, started_at, settled_at, provider_until FROM turns WHERE session = CAST(?1 AS INTEGER) AND settled_at = 0 AND is_root = 1
 `
 
 func (q *Queries) LiveRootTurn(ctx context.Context, session int64) (Turn, error) {
-	row := q.queryRow(ctx, q.liveRootTurnStmt, liveRootTurn, session)
+	row := q.db.QueryRowContext(ctx, liveRootTurn, session)
 	var i Turn
 	err := row.Scan(
 		&i.PK,
@@ -368,12 +369,12 @@ func (q *Queries) LiveRootTurn(ctx context.Context, session int64) (Turn, error)
 		&i.RetainedText,
 		&i.ProviderID,
 		&i.ProviderNative,
-		&i.ProviderPhase,
 		&i.ProviderOutcome,
 		&i.Usage,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.SettledAt,
+		&i.ProviderUntil,
 	)
 	return i, err
 }
@@ -388,7 +389,7 @@ type LiveRootTurnsRow struct {
 }
 
 func (q *Queries) LiveRootTurns(ctx context.Context) ([]LiveRootTurnsRow, error) {
-	rows, err := q.query(ctx, q.liveRootTurnsStmt, liveRootTurns)
+	rows, err := q.db.QueryContext(ctx, liveRootTurns)
 	if err != nil {
 		return nil, err
 	}
@@ -419,7 +420,7 @@ SELECT CAST(max(coalesce((SELECT max(t.pk) FROM turns t), 0), coalesce((SELECT t
 // compile the statement again for each new value (its SQLITE_ENABLE_STAT4), at twenty times
 // the price of running it.
 func (q *Queries) MaxTurnKey(ctx context.Context) (int64, error) {
-	row := q.queryRow(ctx, q.maxTurnKeyStmt, maxTurnKey)
+	row := q.db.QueryRowContext(ctx, maxTurnKey)
 	var pk int64
 	err := row.Scan(&pk)
 	return pk, err
@@ -439,7 +440,7 @@ type MoveChildTurnParams struct {
 }
 
 func (q *Queries) MoveChildTurn(ctx context.Context, arg MoveChildTurnParams) (int64, error) {
-	result, err := q.exec(ctx, q.moveChildTurnStmt, moveChildTurn,
+	result, err := q.db.ExecContext(ctx, moveChildTurn,
 		arg.Phase,
 		arg.NativeID,
 		arg.Prompts,
@@ -457,7 +458,7 @@ UPDATE turns SET phase = ?1, closed = ?2, prompts = ?3, cancel = ?4,
     provider_live = ?5, provider_reserved = ?6,
     retained = ?7, retained_code = ?8, retained_text = ?9,
     provider_id = ?10, provider_native = ?11,
-    provider_phase = ?12, provider_outcome = ?13, started_at = ?14
+    provider_outcome = ?12, provider_until = ?13, started_at = ?14
 WHERE pk = ?15 AND settled_at = 0 AND is_root = 1
 `
 
@@ -473,14 +474,14 @@ type MoveRootTurnParams struct {
 	RetainedText     string
 	ProviderID       agent.ProviderTurnID
 	ProviderNative   string
-	ProviderPhase    string
 	ProviderOutcome  agent.Outcome
+	ProviderUntil    int64
 	StartedAt        int64
 	PK               int64
 }
 
 func (q *Queries) MoveRootTurn(ctx context.Context, arg MoveRootTurnParams) (int64, error) {
-	result, err := q.exec(ctx, q.moveRootTurnStmt, moveRootTurn,
+	result, err := q.db.ExecContext(ctx, moveRootTurn,
 		arg.Phase,
 		arg.Closed,
 		arg.Prompts,
@@ -492,8 +493,8 @@ func (q *Queries) MoveRootTurn(ctx context.Context, arg MoveRootTurnParams) (int
 		arg.RetainedText,
 		arg.ProviderID,
 		arg.ProviderNative,
-		arg.ProviderPhase,
 		arg.ProviderOutcome,
+		arg.ProviderUntil,
 		arg.StartedAt,
 		arg.PK,
 	)
@@ -504,7 +505,7 @@ func (q *Queries) MoveRootTurn(ctx context.Context, arg MoveRootTurnParams) (int
 }
 
 const openChildren = `-- name: OpenChildren :many
-SELECT t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at, s.title FROM turns t CROSS JOIN sessions s ON s.pk = t.session
+SELECT t.pk, t.id, t.session, t.session_id, t.root_turn, t.root_turn_id, t.is_root, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.closed, t.prompts, t.cancel, t.provider_live, t.provider_reserved, t.retained, t.retained_code, t.retained_text, t.provider_id, t.provider_native, t.provider_outcome, t.usage, t.created_at, t.started_at, t.settled_at, t.provider_until, s.title FROM turns t CROSS JOIN sessions s ON s.pk = t.session
 WHERE t.root_turn = CAST(?1 AS INTEGER) AND t.settled_at = 0 AND t.is_root = 0 ORDER BY t.session
 `
 
@@ -514,7 +515,7 @@ type OpenChildrenRow struct {
 }
 
 func (q *Queries) OpenChildren(ctx context.Context, rootTurn int64) ([]OpenChildrenRow, error) {
-	rows, err := q.query(ctx, q.openChildrenStmt, openChildren, rootTurn)
+	rows, err := q.db.QueryContext(ctx, openChildren, rootTurn)
 	if err != nil {
 		return nil, err
 	}
@@ -546,17 +547,45 @@ func (q *Queries) OpenChildren(ctx context.Context, rootTurn int64) ([]OpenChild
 			&i.Turn.RetainedText,
 			&i.Turn.ProviderID,
 			&i.Turn.ProviderNative,
-			&i.Turn.ProviderPhase,
 			&i.Turn.ProviderOutcome,
 			&i.Turn.Usage,
 			&i.Turn.CreatedAt,
 			&i.Turn.StartedAt,
 			&i.Turn.SettledAt,
+			&i.Turn.ProviderUntil,
 			&i.Title,
 		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const rootsSettledWithProvider = `-- name: RootsSettledWithProvider :many
+SELECT DISTINCT session_id FROM turns WHERE settled_at <> 0 AND provider_live > 0
+`
+
+// Their sessions, of every root.
+func (q *Queries) RootsSettledWithProvider(ctx context.Context) ([]agent.SessionID, error) {
+	rows, err := q.db.QueryContext(ctx, rootsSettledWithProvider)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []agent.SessionID
+	for rows.Next() {
+		var session_id agent.SessionID
+		if err := rows.Scan(&session_id); err != nil {
+			return nil, err
+		}
+		items = append(items, session_id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -577,7 +606,7 @@ type SetTurnUsageParams struct {
 }
 
 func (q *Queries) SetTurnUsage(ctx context.Context, arg SetTurnUsageParams) error {
-	_, err := q.exec(ctx, q.setTurnUsageStmt, setTurnUsage, arg.Usage, arg.PK)
+	_, err := q.db.ExecContext(ctx, setTurnUsage, arg.Usage, arg.PK)
 	return err
 }
 
@@ -596,7 +625,7 @@ type SettleChildTurnParams struct {
 }
 
 func (q *Queries) SettleChildTurn(ctx context.Context, arg SettleChildTurnParams) (int64, error) {
-	result, err := q.exec(ctx, q.settleChildTurnStmt, settleChildTurn,
+	result, err := q.db.ExecContext(ctx, settleChildTurn,
 		arg.Outcome,
 		arg.ErrorCode,
 		arg.ErrorText,
@@ -624,7 +653,7 @@ type SettleChildTurnsParams struct {
 }
 
 func (q *Queries) SettleChildTurns(ctx context.Context, arg SettleChildTurnsParams) (int64, error) {
-	result, err := q.exec(ctx, q.settleChildTurnsStmt, settleChildTurns,
+	result, err := q.db.ExecContext(ctx, settleChildTurns,
 		arg.Outcome,
 		arg.ErrorCode,
 		arg.ErrorText,
@@ -638,7 +667,7 @@ func (q *Queries) SettleChildTurns(ctx context.Context, arg SettleChildTurnsPara
 }
 
 const settleLiveBelow = `-- name: SettleLiveBelow :execrows
-UPDATE turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = ?3,
+UPDATE OR FAIL turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = ?3,
     prompts = 0, settled_at = ?4
 WHERE root_turn = CAST(?5 AS INTEGER) AND settled_at = 0 AND is_root = 0
 `
@@ -653,7 +682,7 @@ type SettleLiveBelowParams struct {
 
 // SettleChildTurns of everything that lives below a root turn.
 func (q *Queries) SettleLiveBelow(ctx context.Context, arg SettleLiveBelowParams) (int64, error) {
-	result, err := q.exec(ctx, q.settleLiveBelowStmt, settleLiveBelow,
+	result, err := q.db.ExecContext(ctx, settleLiveBelow,
 		arg.Outcome,
 		arg.ErrorCode,
 		arg.ErrorText,
@@ -672,7 +701,7 @@ UPDATE turns SET phase = 'settled', outcome = ?1, error_code = ?2, error_text = 
     provider_live = ?6, provider_reserved = ?7,
     retained = ?8, retained_code = ?9, retained_text = ?10,
     provider_id = ?11, provider_native = ?12,
-    provider_phase = ?13, provider_outcome = ?14, settled_at = ?15
+    provider_outcome = ?13, provider_until = ?14, settled_at = ?15
 WHERE turns.pk = ?16 AND turns.settled_at = 0 AND turns.is_root = 1 AND NOT EXISTS (
     SELECT 1 FROM turns c WHERE c.root_turn = ?16 AND c.settled_at = 0 AND c.is_root = 0)
 `
@@ -690,8 +719,8 @@ type SettleRootTurnParams struct {
 	RetainedText     string
 	ProviderID       agent.ProviderTurnID
 	ProviderNative   string
-	ProviderPhase    string
 	ProviderOutcome  agent.Outcome
+	ProviderUntil    int64
 	SettledAt        int64
 	PK               int64
 }
@@ -699,7 +728,7 @@ type SettleRootTurnParams struct {
 // The only statement that settles a root turn. It repeats the gate's essential condition:
 // where function and guard disagree, no row changes and the transaction is an error.
 func (q *Queries) SettleRootTurn(ctx context.Context, arg SettleRootTurnParams) (int64, error) {
-	result, err := q.exec(ctx, q.settleRootTurnStmt, settleRootTurn,
+	result, err := q.db.ExecContext(ctx, settleRootTurn,
 		arg.Outcome,
 		arg.ErrorCode,
 		arg.ErrorText,
@@ -712,8 +741,8 @@ func (q *Queries) SettleRootTurn(ctx context.Context, arg SettleRootTurnParams) 
 		arg.RetainedText,
 		arg.ProviderID,
 		arg.ProviderNative,
-		arg.ProviderPhase,
 		arg.ProviderOutcome,
+		arg.ProviderUntil,
 		arg.SettledAt,
 		arg.PK,
 	)
@@ -723,12 +752,40 @@ func (q *Queries) SettleRootTurn(ctx context.Context, arg SettleRootTurnParams) 
 	return result.RowsAffected()
 }
 
+const settledWithProvider = `-- name: SettledWithProvider :many
+SELECT pk FROM turns WHERE session = CAST(?1 AS INTEGER) AND settled_at <> 0 AND provider_live > 0 ORDER BY pk
+`
+
+// Settled root turns of a session whose provider turns have not all ended.
+func (q *Queries) SettledWithProvider(ctx context.Context, session int64) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, settledWithProvider, session)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var pk int64
+		if err := rows.Scan(&pk); err != nil {
+			return nil, err
+		}
+		items = append(items, pk)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const turnByID = `-- name: TurnByID :one
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE id = ?1
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_outcome, usage, created_at, started_at, settled_at, provider_until FROM turns WHERE id = ?1
 `
 
 func (q *Queries) TurnByID(ctx context.Context, id agent.TurnID) (Turn, error) {
-	row := q.queryRow(ctx, q.turnByIDStmt, turnByID, id)
+	row := q.db.QueryRowContext(ctx, turnByID, id)
 	var i Turn
 	err := row.Scan(
 		&i.PK,
@@ -754,22 +811,22 @@ func (q *Queries) TurnByID(ctx context.Context, id agent.TurnID) (Turn, error) {
 		&i.RetainedText,
 		&i.ProviderID,
 		&i.ProviderNative,
-		&i.ProviderPhase,
 		&i.ProviderOutcome,
 		&i.Usage,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.SettledAt,
+		&i.ProviderUntil,
 	)
 	return i, err
 }
 
 const turnByPK = `-- name: TurnByPK :one
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE pk = ?1
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_outcome, usage, created_at, started_at, settled_at, provider_until FROM turns WHERE pk = ?1
 `
 
 func (q *Queries) TurnByPK(ctx context.Context, pk int64) (Turn, error) {
-	row := q.queryRow(ctx, q.turnByPKStmt, turnByPK, pk)
+	row := q.db.QueryRowContext(ctx, turnByPK, pk)
 	var i Turn
 	err := row.Scan(
 		&i.PK,
@@ -795,18 +852,18 @@ func (q *Queries) TurnByPK(ctx context.Context, pk int64) (Turn, error) {
 		&i.RetainedText,
 		&i.ProviderID,
 		&i.ProviderNative,
-		&i.ProviderPhase,
 		&i.ProviderOutcome,
 		&i.Usage,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.SettledAt,
+		&i.ProviderUntil,
 	)
 	return i, err
 }
 
 const turnForFact = `-- name: TurnForFact :one
-SELECT turns.pk, turns.id, turns.session, turns.session_id, turns.root_turn, turns.root_turn_id, turns.is_root, turns.cause, turns.phase, turns.outcome, turns.error_code, turns.error_text, turns.native_id, turns.closed, turns.prompts, turns.cancel, turns.provider_live, turns.provider_reserved, turns.retained, turns.retained_code, turns.retained_text, turns.provider_id, turns.provider_native, turns.provider_phase, turns.provider_outcome, turns.usage, turns.created_at, turns.started_at, turns.settled_at,
+SELECT turns.pk, turns.id, turns.session, turns.session_id, turns.root_turn, turns.root_turn_id, turns.is_root, turns.cause, turns.phase, turns.outcome, turns.error_code, turns.error_text, turns.native_id, turns.closed, turns.prompts, turns.cancel, turns.provider_live, turns.provider_reserved, turns.retained, turns.retained_code, turns.retained_text, turns.provider_id, turns.provider_native, turns.provider_outcome, turns.usage, turns.created_at, turns.started_at, turns.settled_at, turns.provider_until,
     EXISTS (SELECT 1 FROM messages m WHERE m.turn = turns.pk AND m.status IN ('pending', 'streaming')) AS open_messages
 FROM turns WHERE turns.id = ?1
 `
@@ -819,7 +876,7 @@ type TurnForFactRow struct {
 // Whether messages stand open is asked here, so that a terminal needs no statement for a
 // turn that has none.
 func (q *Queries) TurnForFact(ctx context.Context, id agent.TurnID) (TurnForFactRow, error) {
-	row := q.queryRow(ctx, q.turnForFactStmt, turnForFact, id)
+	row := q.db.QueryRowContext(ctx, turnForFact, id)
 	var i TurnForFactRow
 	err := row.Scan(
 		&i.Turn.PK,
@@ -845,23 +902,23 @@ func (q *Queries) TurnForFact(ctx context.Context, id agent.TurnID) (TurnForFact
 		&i.Turn.RetainedText,
 		&i.Turn.ProviderID,
 		&i.Turn.ProviderNative,
-		&i.Turn.ProviderPhase,
 		&i.Turn.ProviderOutcome,
 		&i.Turn.Usage,
 		&i.Turn.CreatedAt,
 		&i.Turn.StartedAt,
 		&i.Turn.SettledAt,
+		&i.Turn.ProviderUntil,
 		&i.OpenMessages,
 	)
 	return i, err
 }
 
 const turnsByPK = `-- name: TurnsByPK :many
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE pk IN (SELECT value FROM json_each(CAST(?1 AS TEXT)))
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_outcome, usage, created_at, started_at, settled_at, provider_until FROM turns WHERE pk IN (SELECT value FROM json_each(CAST(?1 AS TEXT)))
 `
 
 func (q *Queries) TurnsByPK(ctx context.Context, keys string) ([]Turn, error) {
-	rows, err := q.query(ctx, q.turnsByPKStmt, turnsByPK, keys)
+	rows, err := q.db.QueryContext(ctx, turnsByPK, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -893,12 +950,12 @@ func (q *Queries) TurnsByPK(ctx context.Context, keys string) ([]Turn, error) {
 			&i.RetainedText,
 			&i.ProviderID,
 			&i.ProviderNative,
-			&i.ProviderPhase,
 			&i.ProviderOutcome,
 			&i.Usage,
 			&i.CreatedAt,
 			&i.StartedAt,
 			&i.SettledAt,
+			&i.ProviderUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -914,7 +971,7 @@ func (q *Queries) TurnsByPK(ctx context.Context, keys string) ([]Turn, error) {
 }
 
 const turnsOfSession = `-- name: TurnsOfSession :many
-SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_phase, provider_outcome, usage, created_at, started_at, settled_at FROM turns WHERE session = CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) ORDER BY pk DESC LIMIT ?3
+SELECT pk, id, session, session_id, root_turn, root_turn_id, is_root, cause, phase, outcome, error_code, error_text, native_id, closed, prompts, cancel, provider_live, provider_reserved, retained, retained_code, retained_text, provider_id, provider_native, provider_outcome, usage, created_at, started_at, settled_at, provider_until FROM turns WHERE session = CAST(?1 AS INTEGER) AND pk < CAST(?2 AS INTEGER) ORDER BY pk DESC LIMIT ?3
 `
 
 type TurnsOfSessionParams struct {
@@ -924,7 +981,7 @@ type TurnsOfSessionParams struct {
 }
 
 func (q *Queries) TurnsOfSession(ctx context.Context, arg TurnsOfSessionParams) ([]Turn, error) {
-	rows, err := q.query(ctx, q.turnsOfSessionStmt, turnsOfSession, arg.Session, arg.Before, arg.Page)
+	rows, err := q.db.QueryContext(ctx, turnsOfSession, arg.Session, arg.Before, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -956,12 +1013,12 @@ func (q *Queries) TurnsOfSession(ctx context.Context, arg TurnsOfSessionParams) 
 			&i.RetainedText,
 			&i.ProviderID,
 			&i.ProviderNative,
-			&i.ProviderPhase,
 			&i.ProviderOutcome,
 			&i.Usage,
 			&i.CreatedAt,
 			&i.StartedAt,
 			&i.SettledAt,
+			&i.ProviderUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -979,7 +1036,7 @@ func (q *Queries) TurnsOfSession(ctx context.Context, arg TurnsOfSessionParams) 
 const writeLateProvider = `-- name: WriteLateProvider :exec
 UPDATE turns SET provider_live = ?1, provider_reserved = ?2,
     provider_id = ?3, provider_native = ?4,
-    provider_phase = ?5, provider_outcome = ?6
+    provider_outcome = ?5, provider_until = ?6
 WHERE pk = ?7
 `
 
@@ -988,20 +1045,20 @@ type WriteLateProviderParams struct {
 	ProviderReserved int64
 	ProviderID       agent.ProviderTurnID
 	ProviderNative   string
-	ProviderPhase    string
 	ProviderOutcome  agent.Outcome
+	ProviderUntil    int64
 	PK               int64
 }
 
 // What a provider says of its own turn after the root turn ended: shown, and nothing more.
 func (q *Queries) WriteLateProvider(ctx context.Context, arg WriteLateProviderParams) error {
-	_, err := q.exec(ctx, q.writeLateProviderStmt, writeLateProvider,
+	_, err := q.db.ExecContext(ctx, writeLateProvider,
 		arg.ProviderLive,
 		arg.ProviderReserved,
 		arg.ProviderID,
 		arg.ProviderNative,
-		arg.ProviderPhase,
 		arg.ProviderOutcome,
+		arg.ProviderUntil,
 		arg.PK,
 	)
 	return err

@@ -16,7 +16,7 @@ SELECT epoch FROM meta WHERE pk = 1
 `
 
 func (q *Queries) Epoch(ctx context.Context) (string, error) {
-	row := q.queryRow(ctx, q.epochStmt, epoch)
+	row := q.db.QueryRowContext(ctx, epoch)
 	var epoch string
 	err := row.Scan(&epoch)
 	return epoch, err
@@ -32,7 +32,7 @@ type IdempotencyKeyParams struct {
 }
 
 func (q *Queries) IdempotencyKey(ctx context.Context, arg IdempotencyKeyParams) (Idempotency, error) {
-	row := q.queryRow(ctx, q.idempotencyKeyStmt, idempotencyKey, arg.Workspace, arg.Key)
+	row := q.db.QueryRowContext(ctx, idempotencyKey, arg.Workspace, arg.Key)
 	var i Idempotency
 	err := row.Scan(
 		&i.Workspace,
@@ -62,7 +62,7 @@ type InsertIdempotencyKeyParams struct {
 }
 
 func (q *Queries) InsertIdempotencyKey(ctx context.Context, arg InsertIdempotencyKeyParams) error {
-	_, err := q.exec(ctx, q.insertIdempotencyKeyStmt, insertIdempotencyKey,
+	_, err := q.db.ExecContext(ctx, insertIdempotencyKey,
 		arg.Workspace,
 		arg.Key,
 		arg.Fingerprint,
@@ -86,7 +86,7 @@ type InsertWorkspaceParams struct {
 }
 
 func (q *Queries) InsertWorkspace(ctx context.Context, arg InsertWorkspaceParams) (Workspace, error) {
-	row := q.queryRow(ctx, q.insertWorkspaceStmt, insertWorkspace,
+	row := q.db.QueryRowContext(ctx, insertWorkspace,
 		arg.ID,
 		arg.Name,
 		arg.Path,
@@ -116,7 +116,7 @@ type NoteKeysParams struct {
 
 // Before rows are removed: what was given out is not given again, also after a restart.
 func (q *Queries) NoteKeys(ctx context.Context, arg NoteKeysParams) error {
-	_, err := q.exec(ctx, q.noteKeysStmt, noteKeys, arg.TurnKey, arg.MessageKey)
+	_, err := q.db.ExecContext(ctx, noteKeys, arg.TurnKey, arg.MessageKey)
 	return err
 }
 
@@ -130,7 +130,7 @@ type RenameWorkspaceParams struct {
 }
 
 func (q *Queries) RenameWorkspace(ctx context.Context, arg RenameWorkspaceParams) (Workspace, error) {
-	row := q.queryRow(ctx, q.renameWorkspaceStmt, renameWorkspace, arg.Name, arg.ID)
+	row := q.db.QueryRowContext(ctx, renameWorkspace, arg.Name, arg.ID)
 	var i Workspace
 	err := row.Scan(
 		&i.PK,
@@ -148,7 +148,7 @@ INSERT INTO meta (pk, epoch) VALUES (1, ?1)
 `
 
 func (q *Queries) SetEpoch(ctx context.Context, epoch string) error {
-	_, err := q.exec(ctx, q.setEpochStmt, setEpoch, epoch)
+	_, err := q.db.ExecContext(ctx, setEpoch, epoch)
 	return err
 }
 
@@ -162,7 +162,7 @@ type TombstoneWorkspaceParams struct {
 }
 
 func (q *Queries) TombstoneWorkspace(ctx context.Context, arg TombstoneWorkspaceParams) error {
-	_, err := q.exec(ctx, q.tombstoneWorkspaceStmt, tombstoneWorkspace, arg.DeletedAt, arg.PK)
+	_, err := q.db.ExecContext(ctx, tombstoneWorkspace, arg.DeletedAt, arg.PK)
 	return err
 }
 
@@ -171,7 +171,7 @@ SELECT pk, id, name, path, created_at, deleted_at FROM workspaces WHERE id = ?1 
 `
 
 func (q *Queries) WorkspaceByID(ctx context.Context, id agent.WorkspaceID) (Workspace, error) {
-	row := q.queryRow(ctx, q.workspaceByIDStmt, workspaceByID, id)
+	row := q.db.QueryRowContext(ctx, workspaceByID, id)
 	var i Workspace
 	err := row.Scan(
 		&i.PK,
@@ -189,7 +189,7 @@ SELECT pk, id, name, path, created_at, deleted_at FROM workspaces WHERE path = ?
 `
 
 func (q *Queries) WorkspaceByPath(ctx context.Context, path string) (Workspace, error) {
-	row := q.queryRow(ctx, q.workspaceByPathStmt, workspaceByPath, path)
+	row := q.db.QueryRowContext(ctx, workspaceByPath, path)
 	var i Workspace
 	err := row.Scan(
 		&i.PK,
@@ -212,7 +212,7 @@ type WorkspaceKeysRow struct {
 }
 
 func (q *Queries) WorkspaceKeys(ctx context.Context) ([]WorkspaceKeysRow, error) {
-	rows, err := q.query(ctx, q.workspaceKeysStmt, workspaceKeys)
+	rows, err := q.db.QueryContext(ctx, workspaceKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +239,7 @@ SELECT pk, id, name, path, created_at, deleted_at FROM workspaces WHERE deleted_
 `
 
 func (q *Queries) Workspaces(ctx context.Context) ([]Workspace, error) {
-	rows, err := q.query(ctx, q.workspacesStmt, workspaces)
+	rows, err := q.db.QueryContext(ctx, workspaces)
 	if err != nil {
 		return nil, err
 	}

@@ -137,6 +137,7 @@ func (o *object) turn(t *Turn) {
 		o.opt("nativeId", p.NativeID)
 		o.str("phase", p.Phase)
 		o.opt("outcome", string(p.Outcome))
+		o.optTime("endedAt", p.EndedAt)
 		o.end()
 	}
 	o.usage("usage", t.Usage)

@@ -40,6 +40,7 @@ type ProviderTurn struct {
 	NativeID string         `json:"nativeId,omitempty" doc:"The provider's own id, once it has told it"`
 	Phase    string         `json:"phase" enum:"reserved,running,ended"`
 	Outcome  Outcome        `json:"outcome,omitempty" enum:"completed,failed,canceled,interrupted"`
+	EndedAt  *time.Time     `json:"endedAt,omitempty" doc:"Present exactly when ended"`
 }
 
 // Phases of a ProviderTurn.

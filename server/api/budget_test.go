@@ -6,6 +6,7 @@ package api
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -76,12 +77,21 @@ func TestWritesPerDelivery(t *testing.T) {
 	}
 }
 
+// heap is what is reachable. Pools let go with the second collection, what has a finalizer after
+// that has run, and on a busy machine that is later: so it collects until nothing more goes.
 func heap() int64 {
 	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // what pools still hold goes with the second
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
+	least := uint64(math.MaxUint64)
+	for falling := 2; falling > 0; falling-- {
+		runtime.GC()
+		runtime.Gosched()
+		runtime.ReadMemStats(&m)
+		if m.HeapAlloc+1024 < least {
+			falling = 3
+		}
+		least = min(least, m.HeapAlloc)
+	}
+	return int64(least)
 }
 
 // Twenty clients that take nothing hold what they hold of one batch, however much comes,

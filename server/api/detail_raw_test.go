@@ -18,7 +18,7 @@ const rawColumns = `s.id, s.workspace_id, s.kind, s.provider, s.title, s.cwd, s.
  s.parent_id, s.parent_turn_id, s.parent_call_id, s.root_id, s.root_turn_id, s.provider_session_id, s.handles, s.capabilities, s.own_usage, s.tree_usage,
  s.pinned, s.pending, 0, s.created_at, s.updated_at,
  t.id, t.session_id, t.root_turn_id, t.cause, t.phase, t.outcome, t.error_code, t.error_text, t.native_id, t.usage,
- t.provider_id, t.provider_native, t.provider_phase, t.provider_outcome, t.created_at, t.started_at, t.settled_at`
+ t.provider_id, t.provider_native, t.provider_outcome, t.provider_until, t.created_at, t.started_at, t.settled_at`
 
 type rawRow struct {
 	text  [21]string
@@ -97,7 +97,7 @@ var (
 	}
 	rawTurn = [14]string{
 		"id", "agentSessionId", "rootTurnId", "trigger", "phase", "outcome", "errorCode", "errorText", "nativeId", "usage",
-		"providerId", "providerNative", "providerPhase", "providerOutcome",
+		"providerId", "providerNative", "providerOutcome", "providerUntil",
 	}
 )
 

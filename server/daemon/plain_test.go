@@ -35,6 +35,22 @@ func plainTransactions(b *testing.B) func(data []byte) error {
 			b.Fatal(err)
 		}
 	}
+	var statements []*sql.Stmt
+	for _, text := range []string{
+		"UPDATE turns SET touched = touched + 1 WHERE id = 'turn-' || ?1 AND ?2 IS NOT NULL",
+		"UPDATE turns SET touched = touched + 1 WHERE id = 'turn-' || (1 + ?1 % 200) AND ?2 IS NOT NULL",
+		"UPDATE sessions SET seq = seq + 1 WHERE id = 'session-' || ?1 AND ?2 IS NOT NULL",
+		"INSERT INTO messages (session, body) VALUES ('session-' || ?1, ?2)",
+		"INSERT INTO outbox (session, data) VALUES ('session-' || ?1, ?2)",
+		"INSERT INTO outbox (session, data) VALUES ('session-' || (1 + ?1 % 200), ?2)",
+	} {
+		st, err := file.PrepareContext(b.Context(), text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = st.Close() })
+		statements = append(statements, st)
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	return func(data []byte) error {
 		ctx := context.Background()
@@ -44,15 +60,8 @@ func plainTransactions(b *testing.B) func(data []byte) error {
 		}
 		defer func() { _ = tx.Rollback() }() // nothing after a commit
 		child := 1 + random.IntN(turns)
-		for _, statement := range []string{
-			"UPDATE turns SET touched = touched + 1 WHERE id = 'turn-' || ?1 AND ?2 IS NOT NULL",
-			"UPDATE turns SET touched = touched + 1 WHERE id = 'turn-' || (1 + ?1 % 200) AND ?2 IS NOT NULL",
-			"UPDATE sessions SET seq = seq + 1 WHERE id = 'session-' || ?1 AND ?2 IS NOT NULL",
-			"INSERT INTO messages (session, body) VALUES ('session-' || ?1, ?2)",
-			"INSERT INTO outbox (session, data) VALUES ('session-' || ?1, ?2)",
-			"INSERT INTO outbox (session, data) VALUES ('session-' || (1 + ?1 % 200), ?2)",
-		} {
-			if _, err := tx.ExecContext(ctx, statement, child, data); err != nil {
+		for _, st := range statements {
+			if _, err := tx.StmtContext(ctx, st).ExecContext(ctx, child, data); err != nil {
 				return err
 			}
 		}

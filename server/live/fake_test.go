@@ -2,7 +2,6 @@ package live_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -157,7 +156,7 @@ func inBubble(t *testing.T, o live.Options, f func(t *testing.T, w *world)) {
 		mint := providertest.Counter()
 		w := &world{Model: providertest.NewModel(mint, provider.RealClock{}), t: t, adapter: &fakeAdapter{}}
 		o.Mint, o.Recorder = mint, w.Model
-		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		o.Logger = slog.New(slog.DiscardHandler)
 		if o.Adapters == nil {
 			o.Adapters = map[string]provider.Adapter{}
 		}

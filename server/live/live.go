@@ -179,6 +179,7 @@ func (l *Live) StopProcess(ctx context.Context, root, session agent.SessionID, p
 func (l *Live) Forget(ctx context.Context, root agent.SessionID, sessions []agent.SessionID) {
 	if r := l.running(root); r != nil {
 		_ = r.call("Forget", func() error { r.rt.Forget(ctx, sessions); return nil }) // a panic was logged
+		r.sink.forget(sessions)
 	}
 }
 

@@ -3,6 +3,8 @@ package live
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -234,6 +236,12 @@ func (s *sink) active() time.Time {
 func (s *sink) processes() int {
 	defer s.hold()()
 	return len(s.outlive)
+}
+
+// forget drops the processes of deleted sessions: nobody can want them any more.
+func (s *sink) forget(sessions []agent.SessionID) {
+	defer s.hold()()
+	maps.DeleteFunc(s.outlive, func(p processKey, _ bool) bool { return slices.Contains(sessions, p.session) })
 }
 
 // Diagnose implements provider.Sink.

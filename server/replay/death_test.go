@@ -56,8 +56,7 @@ func TestDeathAtAnyMoment(t *testing.T) {
 // stillOpen is everything of an end that has not ended, or ended wrongly.
 func stillOpen(end *End) (left []string) {
 	for _, u := range end.Turns {
-		// Of a turn that was canceled without a word of the provider nothing more is told.
-		runs := u.ProviderTurn != nil && u.ProviderTurn.Phase != agent.ProviderEnded && u.Outcome != agent.OutcomeCanceled
+		runs := u.ProviderTurn != nil && u.ProviderTurn.Phase != agent.ProviderEnded
 		if u.Phase != agent.PhaseSettled || runs {
 			left = append(left, fmt.Sprintf("turn %s %s %+v", u.ID, u.Phase, u.ProviderTurn))
 		}

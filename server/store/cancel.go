@@ -75,8 +75,7 @@ func (t *tx) prepareCancel(owner *ident, r *turnRow, op *dbgen.Operation, client
 	if err != nil {
 		return out, err
 	}
-	t.emitOperation(owner.home, op, targets)
-	return operationOf(op, targets), nil
+	return t.emitOperation(owner.home, op, targets), nil
 }
 
 // closeTargets closes the turns that a cancel is about, records them, and returns its targets.

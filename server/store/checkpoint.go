@@ -12,19 +12,20 @@ import (
 // The log is copied into the file beside the writer, not by it: an automatic checkpoint
 // inside a commit is what makes the slowest commits slow.
 const (
-	// checkpointEvery is by how much the log grows until it is copied.
+	// checkpointEvery is how large the log grows until it is copied, and it is copied again
+	// each time it has grown by an eighth of that.
 	checkpointEvery = 8 << 20
-	// Under a steady load the copy is always a little behind, and the log would never start
-	// over. So it is made again, until fewFrames are left or mostTries were made: what is left
-	// the writer copies between two transactions, which takes no longer than a commit, and its
-	// next one starts the log over.
-	fewFrames = 64
-	mostTries = 3
+	// Where nothing is left to copy, the next transaction starts the log over. Under a load
+	// something always is, mostly few frames: so a copy is made again at once, mostTries times,
+	// and meets a gap between two transactions. If none of them does, finishAt is the size at
+	// which the writer copies what is left between two of its transactions.
+	mostTries = 4
+	finishAt  = 10 << 20
 	// logBound is the size of the log at which the writer copies all of that itself: where
 	// nobody else is at it, or readers keep the log. For a copy that is being made it waits at
 	// hardBound.
 	logBound  = 12 << 20
-	hardBound = 14 << 20
+	hardBound = 13 << 20
 	pageSize  = 4096
 	// trimEvery is after how many events the outbox is trimmed, trimBatch how much of it
 	// one transaction removes.
@@ -47,7 +48,7 @@ type checkpointer struct {
 	copied   int64 // size of the log when it was last to be copied; the writer's own
 	sinceCut atomic.Int64
 	cut      atomic.Bool  // trim now: a workspace was deleted
-	ready    atomic.Bool  // fewFrames are left to copy
+	ready    atomic.Bool  // the writer is to copy the little that is left
 	overdue  atomic.Bool  // the log is over its bound, and it is time to try
 	logBytes atomic.Int64 // as the last checkpoint saw it
 	nextTry  atomic.Int64 // how large the log must be for that
@@ -111,18 +112,14 @@ func (s *Store) runCheckpointer() {
 	}
 }
 
-// copyLog copies the log until little of it is left, or more keeps coming.
+// copyLog copies the log until nothing of it is left, or more keeps coming.
 func (s *Store) copyLog() {
 	for range mostTries {
-		left, ok := s.passive(s.db.Checkpoint)
-		if !ok {
+		if left, ok := s.passive(s.db.Checkpoint); !ok || left == 0 {
 			return
 		}
-		if left <= fewFrames {
-			break
-		}
 	}
-	s.check.ready.Store(true)
+	s.check.ready.Store(s.check.logBytes.Load() >= finishAt)
 }
 
 // passive copies what the log has when it begins, without waiting for anybody. It returns how
@@ -175,7 +172,7 @@ func (s *Store) look() int64 {
 		c.copied = 0
 		c.nextTry.Store(c.bound)
 	}
-	if size-c.copied >= int64(c.every) {
+	if size >= int64(c.every) && size-c.copied >= int64(c.every)/8 {
 		c.copied = size
 		c.ring()
 	}
@@ -197,7 +194,6 @@ func (s *Store) afterCommit() {
 		c.copying.Unlock()
 	case c.ready.Swap(false):
 		s.passive(s.w.conn)
-		c.copied -= int64(c.every) * 3 / 4 // somebody may read: if so, again soon
 	}
 }
 
@@ -222,7 +218,11 @@ func (s *Store) restart() {
 
 // trimAll removes what no client may come back for, a batch a transaction.
 func (s *Store) trimAll() {
-	all, err := s.reads.WorkspaceKeys(bg)
+	var all []dbgen.WorkspaceKeysRow
+	err := s.read(bg, func(q *dbgen.Queries) (err error) {
+		all, err = q.WorkspaceKeys(bg)
+		return err
+	})
 	for _, ws := range all {
 		for more := true; more && err == nil; {
 			_, err = s.write(bg, func(t *tx) (e error) {

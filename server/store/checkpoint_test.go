@@ -41,7 +41,7 @@ func TestLongReaderDoesNotSlowEveryCommit(t *testing.T) {
 	w.must(err)
 	w.must(reader.QueryRow("SELECT count(*) FROM sessions").Scan(new(int)))
 	waits := int64(0)
-	for range 300 {
+	for range 120 {
 		if put() {
 			waits++
 		}
@@ -52,7 +52,7 @@ func TestLongReaderDoesNotSlowEveryCommit(t *testing.T) {
 	}
 
 	w.must(reader.Rollback())
-	for range 300 {
+	for range 120 {
 		put()
 	}
 	if now := w.check.logBytes.Load(); now > 2*w.check.bound {

@@ -22,7 +22,10 @@ import (
 func TestKilledProcessLosesNothingItWasTold(t *testing.T) {
 	path := pathIn(t)
 	dice := rand.New(rand.NewPCG(7, uint64(os.Getpid())))
-	const rounds = 8
+	rounds := 8
+	if raceEnabled {
+		rounds = 2
+	}
 	for round := range rounds {
 		acknowledged := runAndKill(t, path, round, 20+dice.IntN(200))
 		w := open(t, onDisk(path), func(o *Options) { o.Now = time.Now })

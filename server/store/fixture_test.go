@@ -78,6 +78,16 @@ func (w *world) remembers(t *tree) {
 	w.must(err)
 }
 
+// copies has the log copied and started over: what a fixture wrote is not what is measured.
+func (w *world) copies() {
+	w.Helper()
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	w.check.copying.Lock()
+	defer w.check.copying.Unlock()
+	w.restart()
+}
+
 // query reads one value by SQL.
 func query[T any](w *world, q string, args ...any) T {
 	w.Helper()

@@ -97,7 +97,7 @@ func (t *tx) writeRootTurn(r *turnRow) (err error) {
 			ProviderLive: r.ProviderLive, ProviderReserved: r.ProviderReserved,
 			Retained: r.Retained, RetainedCode: r.RetainedCode, RetainedText: r.RetainedText,
 			ProviderID: r.ProviderID, ProviderNative: r.ProviderNative,
-			ProviderPhase: r.ProviderPhase, ProviderOutcome: r.ProviderOutcome, SettledAt: r.SettledAt, PK: r.PK,
+			ProviderOutcome: r.ProviderOutcome, ProviderUntil: r.ProviderUntil, SettledAt: r.SettledAt, PK: r.PK,
 		})
 	} else {
 		n, err = t.q.MoveRootTurn(bg, dbgen.MoveRootTurnParams{
@@ -105,7 +105,7 @@ func (t *tx) writeRootTurn(r *turnRow) (err error) {
 			ProviderLive: r.ProviderLive, ProviderReserved: r.ProviderReserved,
 			Retained: r.Retained, RetainedCode: r.RetainedCode, RetainedText: r.RetainedText,
 			ProviderID: r.ProviderID, ProviderNative: r.ProviderNative,
-			ProviderPhase: r.ProviderPhase, ProviderOutcome: r.ProviderOutcome, StartedAt: r.StartedAt, PK: r.PK,
+			ProviderOutcome: r.ProviderOutcome, ProviderUntil: r.ProviderUntil, StartedAt: r.StartedAt, PK: r.PK,
 		})
 	}
 	if err != nil {
@@ -126,7 +126,7 @@ func (t *tx) writeLate(r *turnRow) error {
 	if err := t.q.WriteLateProvider(bg, dbgen.WriteLateProviderParams{
 		ProviderLive: r.ProviderLive, ProviderReserved: r.ProviderReserved,
 		ProviderID: r.ProviderID, ProviderNative: r.ProviderNative,
-		ProviderPhase: r.ProviderPhase, ProviderOutcome: r.ProviderOutcome, PK: r.PK,
+		ProviderOutcome: r.ProviderOutcome, ProviderUntil: r.ProviderUntil, PK: r.PK,
 	}); err != nil {
 		return fmt.Errorf("late provider turn: %w", err)
 	}

@@ -32,7 +32,7 @@ func TestEveryOrderOnStorageAgreesWithTheRules(t *testing.T) {
 					break // the largest alphabet; other words change nothing in it that the others do not show
 				}
 				orders.Cover(orders.New(words), only, func(path []orders.Event) bool {
-					if paths++; raceEnabled && paths%16 != 0 {
+					if paths++; raceEnabled && paths%64 != 0 {
 						return true // a sample: the run without the detector takes every one
 					}
 					replay(w, compared, words, path)

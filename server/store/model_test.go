@@ -298,10 +298,7 @@ func (r *run) processDies(t *rapid.T) {
 		t.Skip("it lives")
 	}
 	r.apply(agent.SessionLost{Session: r.root, Err: failed("gone")})
-	if m.root.Phase == agent.PhaseSettled {
-		return
-	}
-	if m.root.LiveProvider > m.root.Reserved || m.root.Retained == "" {
+	if m.root.Phase != agent.PhaseSettled && (m.root.LiveProvider > m.root.Reserved || m.root.Retained == "") {
 		m.root.Retained = agent.OutcomeInterrupted
 	}
 	m.root.LiveProvider, m.root.Reserved = 0, 0

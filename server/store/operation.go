@@ -33,8 +33,11 @@ func (t *tx) insertOperation(owner *ident, r *turnRow, p dbgen.InsertOperationPa
 	return &row, nil
 }
 
-func (t *tx) emitOperation(of home, r *dbgen.Operation, targets []dbgen.OperationTarget) {
-	t.emit(pendingEvent{kind: agent.OperationUpdated, session: of, turnID: r.TurnID, entity: operationOf(r, targets)})
+// emitOperation says that an operation changed, and returns it as it is told.
+func (t *tx) emitOperation(of home, r *dbgen.Operation, targets []dbgen.OperationTarget) agent.Operation {
+	shown := operationOf(r, targets)
+	t.emit(pendingEvent{kind: agent.OperationUpdated, session: of, turnID: r.TurnID, entity: shown})
+	return shown
 }
 
 // latestOperation is the newest operation of a kind about a turn, a question or a message
@@ -202,8 +205,9 @@ func (s *Store) complete(ctx context.Context, id agent.OperationID, kind agent.O
 			if err := t.writeOperation(op); err != nil {
 				return err
 			}
-			t.emitOperation(owner.home, op, targets)
+			out = t.emitOperation(owner.home, op, targets)
 			delete(t.s.w.targets, op.PK)
+			return nil
 		}
 		out = operationOf(op, targets)
 		return nil

@@ -41,7 +41,7 @@ func (t *tx) startProviderTurn(owner *ident, f agent.ProviderTurnStarted) (agent
 	if err := t.q.InsertProviderTurn(bg, p); err != nil {
 		return agent.Applied{}, fmt.Errorf("provider turn %s: %w", f.Key, err)
 	}
-	t.showProviderTurn(root, f.Key, f.NativeID, p.Phase, "")
+	t.showProviderTurn(root, &dbgen.ProviderTurn{ID: f.Key, NativeID: f.NativeID, Deadline: p.Deadline})
 	t.s.activity.heard(root.PK, owner.pk, t.now)
 	return agent.Applied{Verdict: agent.VerdictApplied, Turn: root.ID}, nil
 }
@@ -49,8 +49,8 @@ func (t *tx) startProviderTurn(owner *ident, f agent.ProviderTurnStarted) (agent
 func dropRetained(root *turnRow) { root.Retained, root.RetainedCode, root.RetainedText = "", "", "" }
 
 // showProviderTurn makes a provider turn the one that people see, and has the gate asked.
-func (t *tx) showProviderTurn(root *turnRow, key agent.ProviderTurnID, native, phase string, o agent.Outcome) {
-	root.ProviderID, root.ProviderNative, root.ProviderPhase, root.ProviderOutcome = key, native, phase, o
+func (t *tx) showProviderTurn(root *turnRow, p *dbgen.ProviderTurn) {
+	root.ProviderID, root.ProviderNative, root.ProviderOutcome, root.ProviderUntil = p.ID, p.NativeID, p.Outcome, max(p.EndedAt, p.Deadline)
 	root.dirty, root.shown = true, true
 	t.touch(root.PK)
 }
@@ -178,7 +178,7 @@ func (t *tx) sayMoreOfProviderTurn(p *dbgen.ProviderTurn, f agent.ProviderTurnSt
 		return out, err
 	}
 	if speaks || root.ProviderID == p.ID {
-		t.showProviderTurn(root, p.ID, p.NativeID, p.Phase, p.Outcome)
+		t.showProviderTurn(root, p)
 	}
 	out.Verdict = agent.VerdictApplied
 	return out, nil
@@ -223,7 +223,7 @@ func (t *tx) endProviderTurn(owner *ident, f agent.ProviderTurnEnded) (agent.App
 	if err := t.writeProviderTurn(p); err != nil {
 		return out, err
 	}
-	t.showProviderTurn(root, p.ID, p.NativeID, p.Phase, p.Outcome)
+	t.showProviderTurn(root, p)
 	if root.Phase == agent.PhaseSettled {
 		out.Verdict = agent.VerdictLate
 		return out, nil

@@ -14,12 +14,18 @@ import (
 
 // read runs do over one snapshot of the file.
 func (s *Store) read(ctx context.Context, do func(*dbgen.Queries) error) error {
+	select {
+	case s.reading <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.reading }()
 	tx, err := s.db.Readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return coded(err)
 	}
 	defer func() { _ = tx.Rollback() }() // a read has nothing to commit
-	return coded(do(s.reads.WithTx(tx)))
+	return coded(do(dbgen.New(prepared{stmtCache: &s.reads, direct: tx, tx: tx})))
 }
 
 // sessionRow is one session of a workspace that is not deleted.

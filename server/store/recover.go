@@ -21,6 +21,13 @@ func (t *tx) loseSession(root *ident, cause *agent.Error) (agent.Applied, error)
 	if err := t.loseProcesses(root); err != nil {
 		return out, err
 	}
+	left, err := t.loseSettled(root, cause)
+	if err != nil {
+		return out, err
+	}
+	if left {
+		out.Verdict = agent.VerdictApplied
+	}
 	open, err := t.openRootTurn(root)
 	if err != nil || open == nil {
 		return out, err
@@ -49,25 +56,59 @@ func (t *tx) loseSession(root *ident, cause *agent.Error) (agent.Applied, error)
 	return out, t.settleChildren(root, endings)
 }
 
+// loseSettled ends the provider turns that were left under settled root turns, and tells
+// whether there were any. A canceled root turn does not wait for its provider's word; when
+// the process has gone that word never comes, and what is shown must not say "running" for
+// ever. The root turn's own outcome stays.
+func (t *tx) loseSettled(root *ident, cause *agent.Error) (bool, error) {
+	keys, err := t.q.SettledWithProvider(bg, root.pk)
+	if err != nil {
+		return false, fmt.Errorf("settled turns with provider turns: %w", err)
+	}
+	for _, pk := range keys {
+		r, err := t.turnByPK(pk)
+		if err == nil {
+			err = t.endProviderTurns(r, cause)
+		}
+		if err != nil {
+			return false, err
+		}
+		r.dirty = true
+		t.touch(pk)
+	}
+	return len(keys) > 0, nil
+}
+
 // loseProviderTurns ends the provider turns that still ran. A reservation that never spoke
 // takes nothing with it.
 func (t *tx) loseProviderTurns(open *turnRow, cause *agent.Error) error {
-	code, words := codeText(cause)
 	if open.ProviderLive > open.ProviderReserved || open.Retained == "" {
-		open.Retained, open.RetainedCode, open.RetainedText = agent.OutcomeInterrupted, code, words
+		open.Retained = agent.OutcomeInterrupted
+		open.RetainedCode, open.RetainedText = codeText(cause)
 	}
-	if open.ProviderLive > 0 {
-		if err := t.q.LoseProviderTurns(bg, dbgen.LoseProviderTurnsParams{
-			ErrorCode: code, ErrorText: words, EndedAt: t.now, Turn: open.PK}); err != nil {
-			return fmt.Errorf("provider turns of %s: %w", open.ID, err)
-		}
-		open.ProviderLive, open.ProviderReserved = 0, 0
-		if open.ProviderPhase != agent.ProviderEnded {
-			open.ProviderPhase, open.ProviderOutcome, open.shown = agent.ProviderEnded, agent.OutcomeInterrupted, true
-		}
+	if err := t.endProviderTurns(open, cause); err != nil {
+		return err
 	}
 	open.dirty = true
 	t.touch(open.PK)
+	return nil
+}
+
+// endProviderTurns interrupts every provider turn of a root turn that has not ended.
+func (t *tx) endProviderTurns(r *turnRow, cause *agent.Error) error {
+	if r.ProviderLive == 0 {
+		return nil
+	}
+	code, words := codeText(cause)
+	if err := t.q.LoseProviderTurns(bg, dbgen.LoseProviderTurnsParams{
+		ErrorCode: code, ErrorText: words, EndedAt: t.now, Turn: r.PK,
+	}); err != nil {
+		return fmt.Errorf("provider turns of %s: %w", r.ID, err)
+	}
+	r.ProviderLive, r.ProviderReserved = 0, 0
+	if r.ProviderOutcome == "" {
+		r.ProviderOutcome, r.ProviderUntil, r.shown = agent.OutcomeInterrupted, t.now, true
+	}
 	return nil
 }
 
@@ -78,18 +119,11 @@ func (t *tx) loseProviderTurns(open *turnRow, cause *agent.Error) error {
 // logged and does not keep the daemon from starting.
 func (s *Store) Recover(ctx context.Context) error {
 	lost := agent.Errorf(agent.CodeDaemonRestart, "the daemon was restarted while this ran")
-	var roots []dbgen.LiveRootTurnsRow
-	var idle []agent.SessionID // with processes that no turn waits for
-	err := s.read(ctx, func(q *dbgen.Queries) (err error) {
-		if roots, err = q.LiveRootTurns(ctx); err == nil {
-			idle, err = q.RootsWithProcesses(ctx)
-		}
-		return err
-	})
+	roots, err := s.lostRoots(ctx)
 	if err != nil {
-		return fmt.Errorf("live root turns: %w", err)
+		return err
 	}
-	for _, id := range lostRoots(roots, idle) {
+	for _, id := range roots {
 		if _, err := s.Apply(ctx, agent.SessionLost{Session: id, Err: lost}); err != nil {
 			if ctx.Err() != nil || errors.Is(err, &agent.Error{Code: agent.CodeUnavailable}) {
 				return err
@@ -107,16 +141,35 @@ func (s *Store) Recover(ctx context.Context) error {
 	return nil
 }
 
-// lostRoots are the roots that something of an earlier run is left of, each once.
-func lostRoots(live []dbgen.LiveRootTurnsRow, idle []agent.SessionID) []agent.SessionID {
-	var out []agent.SessionID
-	for _, r := range live {
-		out = append(out, r.SessionID)
+// lostRoots are the roots that something of an earlier run is left of, each once: a turn
+// that is open, a process that no turn waits for, a provider turn whose root turn did not.
+func (s *Store) lostRoots(ctx context.Context) (out []agent.SessionID, err error) {
+	var idle, settled []agent.SessionID
+	err = s.read(ctx, func(q *dbgen.Queries) error {
+		live, err := q.LiveRootTurns(ctx)
+		if err == nil {
+			idle, err = q.RootsWithProcesses(ctx)
+		}
+		if err == nil {
+			settled, err = q.RootsSettledWithProvider(ctx)
+		}
+		for _, r := range live {
+			out = append(out, r.SessionID)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("what is left of an earlier run: %w", err)
 	}
-	for _, id := range idle {
-		if !slices.Contains(out, id) {
+	known := map[agent.SessionID]bool{}
+	for _, id := range out {
+		known[id] = true
+	}
+	for _, id := range slices.Concat(idle, settled) {
+		if !known[id] {
+			known[id] = true
 			out = append(out, id)
 		}
 	}
-	return out
+	return out, nil
 }

@@ -65,10 +65,22 @@ func turnOf(r *dbgen.Turn) agent.Turn {
 		CreatedAt: timeOf(r.CreatedAt), StartedAt: timeOrNil(r.StartedAt), SettledAt: timeOrNil(r.SettledAt),
 	}
 	if r.ProviderID != "" {
-		t.ProviderTurn = &agent.ProviderTurn{
-			ID: r.ProviderID, NativeID: r.ProviderNative, Phase: r.ProviderPhase, Outcome: r.ProviderOutcome}
+		t.ProviderTurn = shownProviderTurn(r)
 	}
 	return t
+}
+
+// shownProviderTurn is the provider turn that spoke last of a root turn. Its phase follows
+// from the rest (migration 4).
+func shownProviderTurn(r *dbgen.Turn) *agent.ProviderTurn {
+	p := &agent.ProviderTurn{ID: r.ProviderID, NativeID: r.ProviderNative, Phase: agent.ProviderRunning, Outcome: r.ProviderOutcome}
+	switch {
+	case r.ProviderOutcome != "":
+		p.Phase, p.EndedAt = agent.ProviderEnded, timeOrNil(r.ProviderUntil)
+	case r.ProviderUntil != 0:
+		p.Phase = agent.ProviderReserved
+	}
+	return p
 }
 
 // sessionOf is a session with its latest turn, nil before any, and how many turns live

@@ -29,7 +29,6 @@ import (
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/db"
-	"github.com/turnkeeper/turnkeeper/db/dbgen"
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
 
@@ -64,8 +63,10 @@ type Options struct {
 type Store struct {
 	opt   Options
 	db    *db.DB
-	reads *dbgen.Queries
 	epoch string
+
+	reads   stmtCache
+	reading chan struct{} // full while db.Reads of them run
 
 	// Held by whoever writes: the goroutine that commits what is queued, or a caller that
 	// finds nobody else writing. It owns w.
@@ -93,7 +94,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if backup := d.BackedUp(); backup != "" {
 		o.Logger.Info("the database moved to a newer schema", "backup", backup)
 	}
-	s := &Store{opt: o, db: d, queue: make(chan *write, 4*maxBatch)}
+	s := &Store{opt: o, db: d, queue: make(chan *write, 4*maxBatch), reading: make(chan struct{}, db.Reads)}
+	s.reads.on = d.Readers
 	if err := s.load(ctx); err != nil {
 		_ = d.Close()
 		return nil, openError(o.Path, err)
@@ -127,13 +129,10 @@ func withDefaults(o Options) Options {
 	return o
 }
 
-// load prepares the statements and reads the counters that the writer keeps in memory.
+// load reads the counters that the writer keeps in memory.
 func (s *Store) load(ctx context.Context) error {
-	var err error
-	if s.reads, err = dbgen.Prepare(ctx, s.db.Readers); err != nil {
-		return fmt.Errorf("prepare reads: %w", err)
-	}
-	if err := s.w.init(ctx, s); err != nil {
+	err := s.w.init(ctx, s)
+	if err != nil {
 		return err
 	}
 	s.epoch, err = s.w.q.Epoch(ctx)
@@ -168,7 +167,7 @@ func (s *Store) Close() error {
 	s.gate.Unlock()
 	s.wait.Wait()
 	s.w.close()
-	_ = s.reads.Close()
+	s.reads.close()
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("close the database: %w", err)
 	}

@@ -4,7 +4,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/turnkeeper/turnkeeper/db"
 	"github.com/turnkeeper/turnkeeper/db/dbgen"
@@ -335,12 +337,18 @@ func (t *tx) writeSession(d *sessionDelta) error {
 // encodeEvents gives every event its number and its data.
 func (t *tx) encodeEvents() error {
 	t.committed = make([]agent.Event, len(t.pending))
+	if len(t.pending) >= manyEvents {
+		t.encodeTurns(runtime.GOMAXPROCS(0))
+	}
 	at := timeOf(t.now)
 	for i := range t.pending {
 		p := &t.pending[i]
-		data, err := t.encode(p)
-		if err != nil {
-			return fmt.Errorf("encode %s: %w", p.kind, err)
+		data := []byte(t.committed[i].Data)
+		if data == nil {
+			var err error
+			if data, err = t.encode(p); err != nil {
+				return fmt.Errorf("encode %s: %w", p.kind, err)
+			}
 		}
 		t.committed[i] = agent.Event{
 			Seq: t.base + int64(i) + 1, Time: at, Kind: p.kind, SessionID: p.session.id, TurnID: p.turnID, Data: data,
@@ -350,19 +358,49 @@ func (t *tx) encodeEvents() error {
 	return nil
 }
 
+// manyEvents is from how many events on their turns are encoded side by side: the writer
+// holds everybody up for as long as a large tree takes.
+const manyEvents = 1024
+
+// encodeTurns sets the data of the events of turns, in so many goroutines.
+func (t *tx) encodeTurns(workers int) {
+	var wait sync.WaitGroup
+	share := (len(t.pending) + workers - 1) / workers
+	for from := 0; from < len(t.pending); from += share {
+		to := min(from+share, len(t.pending))
+		wait.Go(func() {
+			var buffer []byte
+			for i := from; i < to; i++ {
+				if r := t.pending[i].turn; r != nil {
+					t.committed[i].Data, buffer = encodeTurn(r, buffer, to-i)
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// encodeTurn encodes into the buffer, or into a new one for that and others to come, and
+// returns the data and the buffer: a large tree's turns share their memory.
+func encodeTurn(r *turnRow, buffer []byte, others int) (data, _ []byte) {
+	turn := turnOf(&r.Turn)
+	if cap(buffer)-len(buffer) < maxShortTurn {
+		buffer = make([]byte, 0, maxShortTurn*min(others, 512))
+	}
+	from := len(buffer)
+	buffer = agent.AppendTurn(buffer, &turn)
+	return buffer[from:len(buffer):len(buffer)], buffer
+}
+
 // maxShortTurn is what an encoded turn is expected to need.
 const maxShortTurn = 640
 
 func (t *tx) encode(p *pendingEvent) ([]byte, error) {
 	switch {
 	case p.turn != nil:
-		turn := turnOf(&p.turn.Turn)
-		if cap(t.buffer)-len(t.buffer) < maxShortTurn { // a large tree's turns share their memory
-			t.buffer = make([]byte, 0, maxShortTurn*min(len(t.pending), 512))
-		}
-		from := len(t.buffer)
-		t.buffer = agent.AppendTurn(t.buffer, &turn)
-		return t.buffer[from:len(t.buffer):len(t.buffer)], nil
+		var data []byte
+		data, t.buffer = encodeTurn(p.turn, t.buffer, len(t.pending))
+		return data, nil
 	case p.shows != nil:
 		session, err := t.sessionEntity(p.shows)
 		if err != nil {

@@ -46,8 +46,8 @@ type writer struct {
 	conn *sql.Conn
 	q    *dbgen.Queries
 
+	stmtCache
 	begin, commit, rollback         *sql.Stmt
-	savepoint, release, rollbackTo  *sql.Stmt
 	insertEvents                    map[int]*sql.Stmt
 	seqs                            map[int64]int64 // newest seq of each workspace
 	sessionKey, turnKey, messageKey int64           // newest keys given
@@ -60,16 +60,11 @@ type writer struct {
 }
 
 func (w *writer) init(ctx context.Context, s *Store) (err error) {
-	w.conn = s.db.Writer
-	if w.q, err = dbgen.Prepare(ctx, w.conn); err != nil {
-		return fmt.Errorf("prepare writes: %w", err)
-	}
-	for to, text := range map[**sql.Stmt]string{
-		&w.begin: "BEGIN IMMEDIATE", &w.commit: "COMMIT", &w.rollback: "ROLLBACK",
-		&w.savepoint: "SAVEPOINT one", &w.release: "RELEASE one", &w.rollbackTo: "ROLLBACK TO one",
-	} {
-		if *to, err = w.conn.PrepareContext(ctx, text); err != nil {
-			return fmt.Errorf("prepare %s: %w", text, err)
+	w.conn, w.stmtCache.on = s.db.Writer, s.db.Writer
+	w.q = dbgen.New(prepared{stmtCache: &w.stmtCache, direct: w.conn})
+	for to, text := range map[**sql.Stmt]string{&w.begin: "BEGIN IMMEDIATE", &w.commit: "COMMIT", &w.rollback: "ROLLBACK"} {
+		if *to, err = w.get(ctx, text); err != nil {
+			return err
 		}
 	}
 	w.insertEvents = map[int]*sql.Stmt{}
@@ -100,13 +95,10 @@ func (w *writer) init(ctx context.Context, s *Store) (err error) {
 }
 
 func (w *writer) close() {
-	for _, st := range []*sql.Stmt{w.begin, w.commit, w.rollback, w.savepoint, w.release, w.rollbackTo} {
-		_ = st.Close()
-	}
 	for _, st := range w.insertEvents {
 		_ = st.Close()
 	}
-	_ = w.q.Close()
+	w.stmtCache.close()
 }
 
 // forget drops what is remembered of rows: after anything was rolled back, memory may
@@ -131,6 +123,15 @@ func (w *writer) evict(t *tx) {
 		}
 		delete(w.idents, root.id)
 	}
+}
+
+// run runs a statement that is seldom needed.
+func (w *writer) run(text string) (sql.Result, error) {
+	st, err := w.get(bg, text)
+	if err != nil {
+		return nil, err
+	}
+	return st.ExecContext(bg)
 }
 
 // eventStatement is the prepared insert of n events.
@@ -302,7 +303,7 @@ func (s *Store) runBatch(batch []*write, savepoints bool) error {
 	}
 	for _, w := range batch {
 		if savepoints {
-			if _, err := s.w.savepoint.ExecContext(bg); err != nil {
+			if _, err := s.w.run("SAVEPOINT one"); err != nil {
 				return err
 			}
 		}
@@ -316,12 +317,12 @@ func (s *Store) runBatch(batch []*write, savepoints bool) error {
 				return w.err
 			}
 			s.undo(w)
-			if _, err := s.w.rollbackTo.ExecContext(bg); err != nil {
+			if _, err := s.w.run("ROLLBACK TO one"); err != nil {
 				return err // SQLite has rolled back everything by itself
 			}
 		}
 		if savepoints {
-			if _, err := s.w.release.ExecContext(bg); err != nil {
+			if _, err := s.w.run("RELEASE one"); err != nil {
 				return err
 			}
 		}

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { applyEvent, recallEnds } from "../src/data/apply";
 import { blocksOf } from "../src/data/transcript";
 import { activity, childrenOf } from "../src/data/select";
 import { earlier, hold, later, most, spanOf } from "../src/views/window";
@@ -70,27 +69,6 @@ describe("the transcript", () => {
     const blocks = blocksOf(e, "R").map((b) => (b.kind === "notices" ? b.messages.map((m) => m.id).join("+") : b.key));
     expect(blocks.slice(0, 5)).toEqual(["n1+n2", "x", "n3", "m", "n5"]);
     expect(blocks[blocks.length - 1]).toBe("n6");
-  });
-
-  it("knows when the main agent ended its own part, by the stream or by the log", () => {
-    const ended = turn("T", "R", { phase: "waiting", providerTurn: { id: "p", phase: "ended", outcome: "completed" } });
-    const log = new Log();
-    log.add("session.created", session("R"));
-    log.add("turn.created", turn("T", "R"));
-    const end = log.add("turn.updated", ended);
-    log.add("turn.updated", turn("T", "R", { ...ended, usage: { ...ended.usage, inputTokens: 5 } }));
-    const seen = openTree(...log.events);
-    expect(seen.mainEnded.get("T")).toBe(end.time);
-    applyEvent(seen, log.add("turn.updated", turn("T", "R", { providerTurn: { id: "p2", phase: "reserved" } })));
-    expect(seen.mainEnded.has("T")).toBe(false);
-
-    const late = openTree();
-    late.putSession(session("R"), 4);
-    late.putTurn(ended, 4);
-    recallEnds(late, log.events.slice(2, 4));
-    expect(late.mainEnded.has("T")).toBe(false); // the log does not reach back to it
-    recallEnds(late, log.events.slice(0, 4));
-    expect(late.mainEnded.get("T")).toBe(end.time);
   });
 
   it("puts answered questions among the messages, open ones not", () => {

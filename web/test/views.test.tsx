@@ -158,6 +158,17 @@ describe("the session page", () => {
     expect(main.querySelector("rect")?.getAttribute("width")).toBe("100%");
   });
 
+  it("draws the main agent's part to its end, which the turn outlasts", async () => {
+    const container = await open();
+    for (const id of ["Security", "Tests"]) daemon.commit("turn.updated", turn(`t${id}`, id, { rootTurnId: "T", phase: "settled", outcome: "completed", settledAt: at(60) }));
+    const part = { id: "p", phase: "ended", outcome: "completed", endedAt: at(15) } as const;
+    daemon.commit("turn.updated", turn("T", "R", { phase: "settled", outcome: "completed", settledAt: at(60), providerTurn: part }));
+    await waitFor(() => expect(container.querySelector("#why")?.textContent).toContain("Completed after 1:00."));
+    const main = container.querySelector(".timeline li")!;
+    expect(main.textContent).toContain("Main, completed, 0:15");
+    expect(main.querySelector("rect")?.getAttribute("width")).toBe("25%");
+  });
+
   it("holds everything at the moment when the connection was lost, and goes on after it", async () => {
     const container = await open();
     const why = () => container.querySelector("#why")?.textContent ?? "";

@@ -63,6 +63,11 @@ func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agen
 	r.do(func() {
 		run.stopTimer()
 		r.cancels = slices.DeleteFunc(r.cancels, func(o *cancelRun) bool { return o == run })
+		for _, ct := range run.targets {
+			if !ct.root && !ct.done && ct.turn != nil {
+				ct.turn.unsure = true
+			}
+		}
 	})
 	return err
 }
@@ -80,7 +85,7 @@ func (r *runtime) closeTargets(run *cancelRun, c provider.Cancel) {
 		default:
 			ct.turn = ct.lane.find(target.Turn)
 			if ct.turn != nil {
-				ct.turn.closed = true
+				ct.turn.closed, ct.turn.unsure = true, false
 			}
 		}
 		run.targets = append(run.targets, ct)
@@ -287,10 +292,14 @@ func (r *runtime) settleRun(run *cancelRun) {
 
 // stopLoose asks a child to stop whom no cancel waits for.
 func (r *runtime) stopLoose(l *lane) {
-	if l.task == "" {
-		return
+	if l.task != "" {
+		r.stopTask(l.task)
 	}
-	r.send(stopTaskRequest{Subtype: reqStopTask, TaskID: l.task}, requestBound, func(answer) {})
+}
+
+// stopTask asks a task to stop; nobody waits for it.
+func (r *runtime) stopTask(task string) {
+	r.send(stopTaskRequest{Subtype: reqStopTask, TaskID: task}, requestBound, func(answer) {})
 }
 
 // interruptLoose interrupts a turn that nobody owns. What is queued behind it is nobody's
@@ -307,21 +316,8 @@ func (r *runtime) Forget(_ context.Context, sessions []agent.SessionID) {
 			return
 		}
 		for _, id := range sessions {
-			l := r.bySession[id]
-			if l == nil || l.isRoot() { // of a deleted root the runtime is closed
-				continue
-			}
-			for _, q := range r.asked {
-				if q.lane == l {
-					delete(r.asked, q.id)
-					r.refuseID(q.id, "the session was deleted")
-				}
-			}
-			l.shut = true
-			if l.live != nil {
-				l.live.dropped = true
-				r.stopLoose(l)
-				l.live = nil
+			if l := r.bySession[id]; l != nil && !l.isRoot() { // of a deleted root the runtime is closed
+				r.shutLane(l)
 			}
 		}
 		for _, run := range slices.Clone(r.cancels) {
@@ -331,4 +327,25 @@ func (r *runtime) Forget(_ context.Context, sessions []agent.SessionID) {
 			r.settleRun(run)
 		}
 	})
+}
+
+// shutLane ends whatever runs of a deleted child; what it still says is nobody's.
+func (r *runtime) shutLane(l *lane) {
+	for _, q := range r.asked {
+		if q.lane == l {
+			delete(r.asked, q.id)
+			r.refuseID(q.id, "the session was deleted")
+		}
+	}
+	for _, task := range sortedKeys(r.processes) {
+		if r.processes[task].session == l.session {
+			r.stopTask(task)
+		}
+	}
+	l.shut = true
+	if l.live != nil {
+		l.live.dropped = true
+		r.stopLoose(l)
+		l.live = nil
+	}
 }

@@ -89,15 +89,15 @@ func (r *runtime) taskFrame(f *taskFrame) {
 
 // runStarted begins a run of a child: its first, or a later one of the same task.
 func (r *runtime) runStarted(f *taskFrame) {
-	l := r.byTask[f.TaskID]
+	l, call := r.byTask[f.TaskID], f.ToolUseID
 	if l == nil {
-		l = r.byCall[f.ToolUseID]
-		if l != nil && l.task != "" && l.task != f.TaskID {
-			l = nil
-		}
+		l = r.byCall[call]
+	}
+	if l != nil && l.task != "" && l.task != f.TaskID { // the call is another agent's
+		l, call = nil, ""
 	}
 	if l == nil {
-		if l = r.launchUnseen(f); l == nil {
+		if l = r.launchUnseen(f, call); l == nil {
 			return
 		}
 	}
@@ -112,7 +112,7 @@ func (r *runtime) runStarted(f *taskFrame) {
 
 // launchUnseen registers a child whose call was not seen. Its parent is told by its task,
 // or it stands at the first depth; if the parent is not known either, the line waits.
-func (r *runtime) launchUnseen(f *taskFrame) *lane {
+func (r *runtime) launchUnseen(f *taskFrame, call string) *lane {
 	parent := r.root
 	if f.ParentTaskID != "" {
 		parent = r.byTask[f.ParentTaskID]
@@ -126,7 +126,7 @@ func (r *runtime) launchUnseen(f *taskFrame) *lane {
 		r.diagnose(provider.Unrouted, f.name(), f.TaskID)
 		return nil
 	}
-	return r.launch(parent, by, f.ToolUseID, naming{description: f.Description, prompt: f.Prompt, agentType: f.SubagentType})
+	return r.launch(parent, by, call, naming{description: f.Description, prompt: f.Prompt, agentType: f.SubagentType})
 }
 
 // workOf is the turn that new work of an agent belongs to: the one that runs, or the last

@@ -317,7 +317,7 @@ func TestRequestsOfTheBinary(t *testing.T) {
 		}
 	}
 	_ = w.Close()
-	_ = <-over           // how the pipe ended
+	<-over               // how the pipe ended
 	if len(c.got) != 3 { // r1, r2 and its withdrawal
 		t.Errorf("handled %d", len(c.got))
 	}

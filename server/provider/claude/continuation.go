@@ -34,7 +34,7 @@ func (r *runtime) reserve(child *turn) {
 	case u.reported || u.dropped:
 		return
 	}
-	u.id, u.under, u.key = r.current, r.current, r.nextKey()
+	u.id, u.under, u.key = r.current, r.current, r.keys.Next()
 	deadline := r.clock.Now().Add(r.o.Continuation)
 	applied, ok := r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key, Reserved: &deadline})
 	if !ok || applied.Verdict == agent.VerdictRefused {
@@ -145,9 +145,16 @@ func (r *runtime) releaseHeld(but *turn) {
 // stateChanged handles the program's own word of what it does. It is a level, and may be
 // said again; nothing is counted by it.
 func (r *runtime) stateChanged(f *stateFrame) {
+	was := r.state
 	r.state, r.stateTold = f.State, true
-	if f.State == stateIdle {
-		r.idle()
+	if f.State != stateIdle {
+		return
+	}
+	r.idle()
+	if was != stateIdle {
+		for _, l := range r.children {
+			l.rest()
+		}
 	}
 }
 
@@ -164,6 +171,7 @@ func (r *runtime) idle() {
 	}
 	r.endLeftovers()
 	r.endTexts()
+	r.carryTexts(r.current)
 	r.closeBooks()
 	if u := r.waiting; u != nil {
 		r.endWait()
@@ -183,7 +191,7 @@ func (r *runtime) endLeftovers() {
 		case u == nil:
 		case l.listed:
 			r.diagnose(provider.Ignored, "idle", "it lives: "+l.task)
-		case u.closed:
+		case u.closed && !u.unsure:
 			r.unconfirmed(u)
 		default:
 			r.diagnose(provider.Unrouted, "idle", "no end was told of "+l.task)

@@ -3,7 +3,6 @@ package claude
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
@@ -66,11 +65,9 @@ func (r *runtime) ask(f *requestFrame) {
 // refuseStranger refuses a request that was held, if nobody has launched its agent yet: the
 // program would wait for ever, and it never becomes the root's (decisions.md 25).
 func (r *runtime) refuseStranger(agentID string, f *requestFrame) {
-	at := slices.IndexFunc(r.early[agentID], func(o frame) bool { return o == frame(f) })
-	if at < 0 || r.gone() != nil {
+	if r.gone() != nil || !r.unhold(agentID, func(o frame) bool { return o == frame(f) }) {
 		return
 	}
-	r.early[agentID] = slices.Delete(r.early[agentID], at, at+1)
 	r.diagnose(provider.Refused, f.subtype(), agentID)
 	r.refuse(f, "no agent of this session asks")
 }
@@ -84,7 +81,15 @@ func (r *runtime) refuseID(id, why string) {
 }
 
 // withdrawn handles the program's word that a request is not to be answered any more.
-func (r *runtime) withdrawn(f *withdrawFrame) { r.endAsk(f.RequestID, agent.AskResolved) }
+func (r *runtime) withdrawn(f *withdrawFrame) {
+	for key := range r.early { // its agent may not be known yet
+		r.unhold(key, func(o frame) bool {
+			q, ok := o.(*requestFrame)
+			return ok && q.RequestID == f.RequestID
+		})
+	}
+	r.endAsk(f.RequestID, agent.AskResolved)
+}
 
 func (r *runtime) endAsk(id string, step agent.InteractionStep) {
 	p := r.asked[id]
@@ -119,6 +124,15 @@ func (r *runtime) withdrawAsked(these func(*prompt) bool) {
 	}
 }
 
+// over says whether the work that a question belongs to is over. A form that names no agent
+// may be a child's, and outlives the root's own provider turn.
+func (r *runtime) over(p *prompt) bool {
+	if p.unowned {
+		return r.boundary
+	}
+	return p.turn.closed || p.turn.ended
+}
+
 // Answer implements provider.Runtime.
 func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 	var p *prompt
@@ -134,7 +148,7 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 		switch {
 		case gone != nil:
 			err = gone
-		case p == nil || p.gone || p.turn.closed || p.turn.ended:
+		case p == nil || p.gone || r.over(p):
 			err = agent.Errorf(agent.CodeInteractionGone, "the question is no longer open at Claude")
 		default:
 			payload, err = p.reply(a.Response)
@@ -147,6 +161,11 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 	err = r.conn.reply(p.id, payload)
 	switch {
 	case err == nil:
+		r.do(func() {
+			if p.unowned { // no result of a call will end it
+				delete(r.asked, p.id)
+			}
+		})
 		return nil
 	case errors.Is(err, errNotOpen):
 		return agent.Errorf(agent.CodeInteractionGone, "the question is no longer open at Claude")
@@ -154,7 +173,7 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 	r.unwritten(err)
 	reason := callError("take the answer", err)
 	if errors.Is(err, wire.ErrMessageTooLong) { // nothing was written: another answer may do
-		r.do(func() { p.gone = p.turn.closed || p.turn.ended })
+		r.do(func() { p.gone = r.over(p) })
 	}
 	return reason
 }

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
@@ -30,6 +31,7 @@ type lane struct {
 	background bool
 	listed     bool // the level has named it
 	shut       bool // stopped or deleted: nothing of it is shown
+	rested     bool // it was at rest at the last idle
 	compacted  bool // the next line that the program writes itself is the summary for its model
 	naming     naming
 	model      string
@@ -47,13 +49,31 @@ func (l *lane) last() *turn {
 
 // add notes a turn of the lane.
 func (l *lane) add(u *turn) {
-	u.lane = l
+	u.lane, l.rested = l, false
 	l.order = append(l.order, u)
 	if len(l.order) > 4 { // late lines name recent turns; older ones keep no items
-		l.order[0].items = nil
+		l.order[0].forget()
 		l.order = l.order[1:]
 	}
 }
+
+// rest drops what is kept for lines of turns that have ended, once the lane has been at rest
+// for as long as the program worked in between: nothing more is on its way. A long session
+// has many children.
+func (l *lane) rest() {
+	if !l.rested || l.live != nil {
+		l.rested = l.live == nil
+		return
+	}
+	for _, u := range l.order {
+		if u.ended {
+			u.forget()
+		}
+	}
+}
+
+// forget drops what grows with a turn's work.
+func (u *turn) forget() { u.items, u.said, u.spent.messages, u.spent.counted = nil, nil, nil, 0 }
 
 // find is a turn of the lane by its canonical id.
 func (l *lane) find(id agent.TurnID) *turn {
@@ -132,11 +152,12 @@ func (r *runtime) enter(l *lane) {
 	}
 }
 
-// liveChildren counts the children that have not ended, but for one turn.
+// liveChildren counts the children that have not ended, but for one turn. One that a cancel
+// has given up is none: its turn has ended without it.
 func (r *runtime) liveChildren(but *turn) int {
 	n := 0
 	for _, l := range r.children {
-		if l.live != nil && l.live != but && !l.live.dropped {
+		if l.live != nil && l.live != but && !l.live.dropped && !l.live.unsure {
 			n++
 		}
 	}
@@ -157,6 +178,16 @@ func (r *runtime) hold(key string, f frame) {
 	}
 	r.diagnose(provider.Held, h.name(), key)
 	r.early[key] = append(lines, f)
+}
+
+// unhold gives up held lines, and says whether there were any.
+func (r *runtime) unhold(key string, these func(frame) bool) bool {
+	lines := r.early[key]
+	left := slices.DeleteFunc(lines, these)
+	if r.early[key] = left; len(left) == 0 {
+		delete(r.early, key)
+	}
+	return len(left) < len(lines)
 }
 
 // release handles what was held for a child, in order.

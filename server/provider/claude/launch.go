@@ -25,6 +25,15 @@ func permissionModes() []string {
 	return []string{modeConfigured, modeDefault, modeAcceptEdits, modePlan, modeDontAsk, modeAuto, modeBypass}
 }
 
+// CheckChoice implements provider.Chooser.
+func (a *Adapter) CheckChoice(c provider.Choice) error {
+	if c.Scenario != "" {
+		return agent.Errorf(agent.CodeInvalid, "Claude Code plays no scenarios: only the demo does")
+	}
+	_, err := launch{mode: c.PermissionMode}.args()
+	return err
+}
+
 // Setting sources: files of settings, hooks and servers that a session reads.
 const (
 	SettingsUser    = "user"
@@ -79,7 +88,7 @@ func (l launch) args() ([]string, error) {
 	case modeDefault, modeAcceptEdits, modePlan, modeDontAsk, modeAuto:
 		args = append(args, "--permission-mode", l.mode)
 	default:
-		return nil, agent.Errorf(agent.CodeInvalid, "Claude has no permission mode %q", l.mode)
+		return nil, agent.Errorf(agent.CodeInvalid, "Claude has no permission mode %q; there are: %s", l.mode, strings.Join(permissionModes(), ", "))
 	}
 	if l.sources != nil {
 		for _, s := range l.sources {

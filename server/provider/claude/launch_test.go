@@ -94,3 +94,18 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A choice that Claude does not know is refused before there is a session.
+func TestChoices(t *testing.T) {
+	a := provider.Chooser(New(Options{}))
+	for _, mode := range append(permissionModes(), "") {
+		if err := a.CheckChoice(provider.Choice{PermissionMode: mode}); err != nil {
+			t.Errorf("%q: %v", mode, err)
+		}
+	}
+	for _, c := range []provider.Choice{{PermissionMode: "yolo"}, {Scenario: "plain"}} {
+		if err := a.CheckChoice(c); !errors.Is(err, &agent.Error{Code: agent.CodeInvalid}) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

@@ -1,8 +1,6 @@
 package claude
 
 import (
-	"slices"
-
 	"github.com/google/uuid"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -20,7 +18,7 @@ func nativeSession(root agent.SessionID) string {
 // agents that did not finish: by their task ids alone.
 func (r *runtime) remember(m agent.Remembered) {
 	for _, p := range m.ProviderTurns {
-		r.noteKey(p.Key)
+		r.keys.Note(p.Key)
 		r.current = p.Turn
 	}
 	for _, c := range m.Children {
@@ -74,13 +72,7 @@ func (r *runtime) reconcile() {
 // sayForgotten tells the person that the agent starts anew, if there was anything that it
 // could have remembered.
 func (r *runtime) sayForgotten(p provider.OpenParams) {
-	had := func(t agent.RememberedProviderTurn) bool { return t.NativeID != "" }
-	if p.Root.LatestTurn == nil || !slices.ContainsFunc(p.ProviderTurns, had) {
-		return
+	if notice, had := provider.Forgotten(p, "Claude", r.mint.Message()); had {
+		r.apply(notice)
 	}
-	r.apply(agent.MessagePut{Message: agent.Message{
-		ID: r.mint.Message(), SessionID: p.Root.ID, TurnID: p.Root.LatestTurn.ID, Role: agent.RoleSystem, Kind: agent.MessageNotice,
-		Status:  agent.MessageCompleted,
-		Content: "Claude no longer has this conversation. The agent begins anew and remembers nothing of what was said before.",
-	}})
 }

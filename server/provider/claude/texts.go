@@ -38,7 +38,7 @@ func wireID(id agent.MessageID) string {
 func (r *runtime) announce(x *userText) (agent.Code, bool) {
 	u := r.newTurn(x.turn)
 	u.opens = x
-	u.key = r.nextKey()
+	u.key = r.keys.Next()
 	applied, ok := r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key, NativeID: x.uuid})
 	if !ok || applied.Verdict == agent.VerdictRefused {
 		u.dropped, u.ended = true, true
@@ -52,13 +52,13 @@ func (r *runtime) announce(x *userText) (agent.Code, bool) {
 
 // carryTexts opens a provider turn for a message that the program has not taken yet,
 // before the turn it was written into ends: the root must not settle over it.
-func (r *runtime) carryTexts(u *turn) {
-	if u.closed {
+func (r *runtime) carryTexts(root agent.TurnID) {
+	if r.boundary {
 		return
 	}
 	for _, id := range sortedKeys(r.texts) {
 		x := r.texts[id]
-		if !x.over() && x.turn == u.id && !slices.ContainsFunc(r.announced, func(o *turn) bool { return o.opens == x }) {
+		if !x.over() && x.turn == root && !slices.ContainsFunc(r.announced, func(o *turn) bool { return o.opens == x }) {
 			r.announce(x)
 		}
 	}
@@ -158,19 +158,38 @@ func (r *runtime) letGo(why *agent.Error) {
 	}
 }
 
-// endTexts forgets the messages whose fate is told, and gives up what was queued and not
-// read.
+// unread gives up a message that was queued, if the program is idle all the same. It is
+// taken back first: what is said to be lost must not be read later.
+func (r *runtime) unread(x *userText) {
+	if x.over() || r.state != stateIdle || r.gone() != nil {
+		return // it is under way, or the next idle asks again
+	}
+	r.send(withdrawRequest{Subtype: reqWithdraw, MessageUUID: x.uuid}, requestBound, func(answer) {
+		if !x.over() && r.state == stateIdle {
+			r.diagnose(provider.Unrouted, "idle", "a message was never read")
+			r.lose(x)
+			delete(r.texts, x.uuid)
+		}
+	})
+}
+
+// endTexts forgets the messages whose fate is told. One that was queued and not read may
+// have crossed this idle on the wire; it has some time.
 func (r *runtime) endTexts() {
 	for _, id := range sortedKeys(r.texts) {
 		x := r.texts[id]
-		if !x.acked {
-			continue
-		}
-		if !x.over() {
+		switch {
+		case !x.acked:
+		case x.over():
+			delete(r.texts, id)
+		case r.boundary: // should it still be read, it is nobody's
 			r.diagnose(provider.Unrouted, "idle", "a message was never read")
 			r.lose(x)
+			delete(r.texts, id)
+		default:
+			x.stop()
+			x.stop = r.clock.AfterFunc(messageBound, func() { r.do(func() { r.unread(x) }) })
 		}
-		delete(r.texts, id)
 	}
 	for _, u := range slices.Clone(r.announced) {
 		if u.opens.over() { // taken into a turn that has ended

@@ -313,6 +313,7 @@ func (r *runtime) appendText(u *turn, i *item, text string) {
 // closeItems ends what a turn left open: nothing more is said of a call that a stop has
 // cut off, or of a text that was being written.
 func (r *runtime) closeItems(u *turn) {
+	clear(u.lane.tools)
 	open := make([]*item, 0, len(u.items))
 	for _, i := range u.items {
 		if i.message != "" && !i.ended {

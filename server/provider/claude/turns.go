@@ -2,7 +2,6 @@ package claude
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -20,6 +19,7 @@ type turn struct {
 	begun   bool   // its start was seen on the wire
 	ended   bool
 	closed  bool         // a target of a cancel
+	unsure  bool         // its cancel has ended without its end: it counts for nothing any more
 	dropped bool         // never shown, and stopped
 	why     string       // of a child, why it failed
 	failure *agent.Error // of the API, if that is the last that its model said
@@ -40,7 +40,7 @@ type turn struct {
 
 // turnState is the part of the runtime that knows the root's provider turns.
 type turnState struct {
-	lastKey   int
+	keys      provider.TurnKeys
 	current   agent.TurnID // the root turn that was open last
 	announced []*turn      // begun by a message, and not yet seen on the wire
 	open      *turn        // between init and result
@@ -61,22 +61,6 @@ type turnState struct {
 
 func newTurnState() turnState { return turnState{texts: map[string]*userText{}} }
 
-const keyPrefix = "pt-"
-
-// nextKey names a provider turn; the program has no name for one.
-func (r *runtime) nextKey() agent.ProviderTurnID {
-	r.lastKey++
-	return agent.ProviderTurnID(fmt.Sprintf("%s%d", keyPrefix, r.lastKey))
-}
-
-// noteKey keeps keys unique across processes of one session.
-func (r *runtime) noteKey(key agent.ProviderTurnID) {
-	var n int
-	if _, err := fmt.Sscanf(strings.TrimPrefix(string(key), keyPrefix), "%d", &n); err == nil {
-		r.lastKey = max(r.lastKey, n)
-	}
-}
-
 // barred says whether the program may begin no turn by itself.
 func (r *runtime) barred() bool { return r.boundary || r.stale }
 
@@ -92,7 +76,7 @@ func (r *runtime) report(u *turn) bool {
 	if u.reported || u.dropped {
 		return !u.dropped
 	}
-	u.key = cmp.Or(u.key, r.nextKey())
+	u.key = cmp.Or(u.key, r.keys.Next())
 	started := agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key}
 	if u.opens != nil {
 		started.NativeID = u.opens.uuid
@@ -279,7 +263,9 @@ func (r *runtime) outcomeOf(u *turn, f *resultFrame) (agent.Outcome, *agent.Erro
 
 // endTurn reports a provider turn's terminal.
 func (r *runtime) endTurn(u *turn, outcome agent.Outcome, why *agent.Error) {
-	r.carryTexts(u)
+	if !u.closed {
+		r.carryTexts(u.id)
+	}
 	u.ended = true
 	r.apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: outcome, Err: why})
 	r.confirm(u, outcome)

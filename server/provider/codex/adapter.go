@@ -266,15 +266,9 @@ func (r *runtime) adoptRoot(res threadResult, p provider.OpenParams) error {
 // sayForgotten tells the person that the agent starts anew, if there was anything that it
 // could have remembered.
 func (r *runtime) sayForgotten(p provider.OpenParams) {
-	had := func(t agent.RememberedProviderTurn) bool { return t.NativeID != "" }
-	if p.Root.LatestTurn == nil || !slices.ContainsFunc(p.ProviderTurns, had) {
-		return
+	if notice, had := provider.Forgotten(p, "Codex", r.mint.Message()); had {
+		r.apply(notice)
 	}
-	r.apply(agent.MessagePut{Message: agent.Message{
-		ID: r.mint.Message(), SessionID: p.Root.ID, TurnID: p.Root.LatestTurn.ID, Role: agent.RoleSystem, Kind: agent.MessageNotice,
-		Status:  agent.MessageCompleted,
-		Content: "Codex no longer has this conversation. The agent begins anew and remembers nothing of what was said before.",
-	}})
 }
 
 // call is a request of the handshake, bounded on the sink's clock.

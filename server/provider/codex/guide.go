@@ -43,7 +43,7 @@ func (r *runtime) announce(in provider.Input, w *waiter) error {
 	if r.root.pending != nil {
 		return agent.Errorf(agent.CodeSessionBusy, "another message is being handed to Codex; try again")
 	}
-	u := &turn{id: in.Turn, key: r.nextKey(), base: r.baseOf(in.Turn)}
+	u := &turn{id: in.Turn, key: r.keys.Next(), base: r.baseOf(in.Turn)}
 	applied, ok := r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: in.Turn, Key: u.key})
 	if !ok {
 		return agent.Errorf(agent.CodeUnavailable, "storage did not take the turn")

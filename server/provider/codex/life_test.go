@@ -232,14 +232,14 @@ func TestFailedTurnKeepsTheProvidersWord(t *testing.T) {
 	s.send(note("turn/completed", `{"threadId":"T0","turn":{"id":"r1","rootTurnId":"r1","status":"failed"}}`))
 	v := s.View()
 	c := turnsOf(v, child(t, v, "T1").ID)[0]
-	if c.Outcome != agent.OutcomeFailed || c.Error == nil || c.Error.Message != "contextWindowExceeded: no room" {
+	if c.Outcome != agent.OutcomeFailed || c.Error == nil || c.Error.Message != "The conversation is too long for the model: no room" {
 		t.Errorf("child failed with %v", c.Error)
 	}
 	if e := v.RootTurn(); e.Outcome != agent.OutcomeFailed {
 		t.Errorf("root is %s", e.Outcome)
 	}
 	if !slices.ContainsFunc(say(v, s.Root), func(m string) bool {
-		return m == "system notice completed: Codex tries again: httpConnectionFailed (HTTP 503): busy"
+		return m == "system notice completed: Codex tries again: The model's server could not be reached (HTTP 503): busy"
 	}) {
 		t.Errorf("the root says %q", say(v, s.Root))
 	}

@@ -43,7 +43,7 @@ func TestRetryIsANoticeAndNoFailure(t *testing.T) {
 	s.send(note("error", `{"threadId":"T1","turnId":"c1","willRetry":true,"error":{"message":"slow down","codexErrorInfo":"rateLimitExceeded"}}`))
 	v := s.View()
 	c := child(t, v, "T1")
-	if got := say(v, c.ID); got[len(got)-1] != "system notice completed: Codex tries again: rateLimitExceeded: slow down" {
+	if got := say(v, c.ID); got[len(got)-1] != "system notice completed: Codex tries again: Too many requests to the model's server: slow down" {
 		t.Errorf("the child says %q", got)
 	}
 	if got := turnsOf(v, c.ID)[0]; got.Phase != agent.PhaseRunning {
@@ -58,17 +58,23 @@ func TestRetryIsANoticeAndNoFailure(t *testing.T) {
 	}
 }
 
-// The class is Codex's word, the text what the model's server said.
+// The kind is said in words, the text is what the model's server said.
 func TestErrorsAsPeopleSeeThem(t *testing.T) {
-	for _, c := range []struct{ class, message, want string }{
-		{`"contextWindowExceeded"`, "no room", "contextWindowExceeded: no room"},
-		{`"usageLimitExceeded"`, "buy more", "usageLimitExceeded: buy more"},
-		{`{"responseStreamDisconnected":{"httpStatusCode":502}}`, "gone", "responseStreamDisconnected (HTTP 502): gone"},
-		{`{"httpConnectionFailed":{"httpStatusCode":null}}`, "gone", "httpConnectionFailed: gone"},
+	type shown struct{ class, message, want string }
+	cases := []shown{
+		{`{"responseStreamDisconnected":{"httpStatusCode":502}}`, "gone", "The connection to the model's server broke off (HTTP 502): gone"},
+		{`{"httpConnectionFailed":{"httpStatusCode":null}}`, "gone", "The model's server could not be reached: gone"},
+		{`{"activeTurnNotSteerable":{"turnKind":"review"}}`, "no", "The running turn takes no message: no"},
+		{`"usageLimitExceeded"`, "", "The account's usage limit is reached"},
+		{`"somethingNewHappened"`, "odd", "Something new happened: odd"},
 		{`"other"`, `{"error":{"message":"bad request","type":"invalid_request_error"}}`, "bad request"},
 		{`null`, "odd", "odd"},
 		{`"other"`, `{"detail":1}`, `{"detail":1}`},
-	} {
+	}
+	for class, words := range reasons {
+		cases = append(cases, shown{`"` + class + `"`, "so it said", words + ": so it said"})
+	}
+	for _, c := range cases {
 		e := turnError{Message: c.message, CodexErrorInfo: []byte(c.class)}
 		if got := e.asError(); got.Message != c.want || got.Code != agent.CodeProviderRefused {
 			t.Errorf("%s %q is shown as %q", c.class, c.message, got.Message)

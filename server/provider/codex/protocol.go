@@ -2,7 +2,6 @@ package codex
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -146,26 +145,22 @@ type turnError struct {
 	CodexErrorInfo json.RawMessage `json:"codexErrorInfo"` // a word, or {"word":{…}}
 }
 
-// class is the provider's own word for the kind of error, "" if it has none, with the
-// status of the model's server where that was it.
-func (e *turnError) class() string {
-	var word string
+// class is the provider's own word for the kind of error, "" if it has none, and the status
+// of the model's server where that was it, else 0.
+func (e *turnError) class() (word string, status int) {
 	if json.Unmarshal(e.CodexErrorInfo, &word) == nil {
-		return word
+		return word, 0
 	}
 	var object map[string]struct {
 		Status int `json:"httpStatusCode"`
 	}
 	if json.Unmarshal(e.CodexErrorInfo, &object) != nil {
-		return ""
+		return "", 0
 	}
 	for key, v := range object { // there is one
-		if v.Status > 0 {
-			return fmt.Sprintf("%s (HTTP %d)", key, v.Status)
-		}
-		return key
+		return key, v.Status
 	}
-	return ""
+	return "", 0
 }
 
 // text is the message; of a body of the model's server that was passed on as it is, the
@@ -180,16 +175,6 @@ func (e *turnError) text() string {
 		return body.Error.Message
 	}
 	return e.Message
-}
-
-// asError is the error as people see it, with the provider's own class in front.
-func (e *turnError) asError() *agent.Error {
-	switch class := e.class(); class {
-	case "", "other":
-		return agent.Errorf(agent.CodeProviderRefused, "%s", e.text())
-	default:
-		return agent.Errorf(agent.CodeProviderRefused, "%s: %s", class, e.text())
-	}
 }
 
 // header is what routes a frame: every notification about a thread has its id

@@ -107,7 +107,7 @@ func TestRealApprovalsPendingAtCancel(t *testing.T) {
 	})
 }
 
-// However a child's model fails, its own turn says why in Codex's words, and the root goes
+// However a child's model fails, its own turn says why, and the root goes
 // on.
 func TestRealChildFailures(t *testing.T) {
 	for _, c := range []struct {
@@ -116,8 +116,8 @@ func TestRealChildFailures(t *testing.T) {
 		says string
 	}{
 		{"http 400", Status(400, `{"error":{"message":"bad request","type":"invalid_request_error"}}`), "bad request"},
-		{"http 500", Status(500, `{"error":{"message":"scripted"}}`), "internalServerError"},
-		{"context", Fail("context_length_exceeded", "too long"), "contextWindowExceeded"},
+		{"http 500", Status(500, `{"error":{"message":"scripted"}}`), "The model's server failed"},
+		{"context", Fail("context_length_exceeded", "too long"), "too long for the model"},
 		{"dropped stream", Drop(), "stream disconnected"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -104,7 +104,7 @@ func (r *runtime) own(id string, session agent.SessionID) *thread {
 // is found again when its thread speaks.
 func (r *runtime) remember(m agent.Remembered) {
 	for _, p := range m.ProviderTurns {
-		r.noteKey(p.Key)
+		r.keys.Note(p.Key)
 		if p.NativeID != "" {
 			r.owners[p.NativeID] = p.Turn
 			r.root.add(p.NativeID, &turn{id: p.Turn, key: p.Key, begun: true, ended: true})

@@ -2,7 +2,6 @@ package codex
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -42,28 +41,12 @@ type userText struct {
 
 // turnState is the part of the runtime that knows the root's provider turns.
 type turnState struct {
-	lastKey  int
+	keys     provider.TurnKeys
 	boundary bool   // the last root turn was canceled: the server may start none by itself
 	limit    string // of the account, as it was told last: "" if none is reached
 }
 
 func newTurnState() turnState { return turnState{} }
-
-const keyPrefix = "pt-"
-
-// nextKey names a provider turn before the server has.
-func (r *runtime) nextKey() agent.ProviderTurnID {
-	r.lastKey++
-	return agent.ProviderTurnID(fmt.Sprintf("%s%d", keyPrefix, r.lastKey))
-}
-
-// noteKey keeps keys unique across processes of one session.
-func (r *runtime) noteKey(key agent.ProviderTurnID) {
-	var n int
-	if _, err := fmt.Sscanf(strings.TrimPrefix(string(key), keyPrefix), "%d", &n); err == nil {
-		r.lastKey = max(r.lastKey, n)
-	}
-}
 
 // turnStarted handles turn/started of an owned thread.
 func (r *runtime) turnStarted(t *thread, f frame) {
@@ -107,7 +90,7 @@ func (r *runtime) rootTurnStarted(f frame, u *turn) {
 // serverTurn places a root turn that the server began by itself, a goal for one
 // (decisions.md 3). It returns nil when storage failed.
 func (r *runtime) serverTurn(native string) *turn {
-	u := &turn{key: r.nextKey(), base: r.root.total}
+	u := &turn{key: r.keys.Next(), base: r.root.total}
 	r.root.add(native, u)
 	if r.boundary {
 		u.dropped = true

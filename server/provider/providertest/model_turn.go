@@ -83,7 +83,7 @@ func (m *Model) endRun(f agent.ProviderTurnEnded) agent.Applied {
 		}
 		return agent.Applied{Verdict: agent.VerdictLate, Turn: r.turn}
 	}
-	r.Phase, r.Outcome = agent.ProviderEnded, f.Outcome
+	m.endOf(r, f.Outcome)
 	if !turn.Live() {
 		return agent.Applied{Verdict: agent.VerdictLate, Turn: r.turn}
 	}
@@ -92,6 +92,11 @@ func (m *Model) endRun(f agent.ProviderTurnEnded) agent.Applied {
 	}
 	m.gate(turn)
 	return agent.Applied{Verdict: agent.VerdictApplied, Turn: r.turn}
+}
+
+func (m *Model) endOf(r *runRow, o agent.Outcome) {
+	now := m.clock.Now()
+	r.Phase, r.Outcome, r.EndedAt = agent.ProviderEnded, o, &now
 }
 
 func (m *Model) startChild(f agent.ChildStarted) agent.Applied {
@@ -176,17 +181,21 @@ func (m *Model) lose(f agent.SessionLost) agent.Applied {
 		}
 	}
 	root := m.latest(f.Session)
-	if root == nil || !root.Live() {
-		return agent.Applied{Verdict: verdict}
-	}
-	for _, r := range m.runs {
+	for _, r := range m.runs { // also those of root turns that settled before, by a cancel
 		if r.session == f.Session && r.Phase != agent.ProviderEnded {
 			reserved := r.Phase == agent.ProviderReserved
-			r.Phase, r.Outcome = agent.ProviderEnded, agent.OutcomeInterrupted
+			m.endOf(r, agent.OutcomeInterrupted)
+			verdict = agent.VerdictApplied
+			if r.turn != root.ID || !root.Live() {
+				continue
+			}
 			if !reserved || root.retained == "" {
 				root.retained, root.retainedErr = agent.OutcomeInterrupted, f.Err
 			}
 		}
+	}
+	if root == nil || !root.Live() {
+		return agent.Applied{Verdict: verdict}
 	}
 	if root.retained == "" {
 		root.retained, root.retainedErr = agent.OutcomeInterrupted, f.Err

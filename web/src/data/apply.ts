@@ -1,5 +1,5 @@
 import type { Entities } from "./entities";
-import type { Delta, LogEvent, Message, Turn } from "./model";
+import type { Delta, LogEvent, Message } from "./model";
 import { byteLength, dropBytes } from "../lib/text";
 
 /**
@@ -24,7 +24,6 @@ export function applyEvent(e: Entities, event: LogEvent): void {
       e.setLatest(event.data.agentSessionId, event.data.id, event.seq);
       return;
     case "turn.updated":
-      noteEnd(e.mainEnded, event.data, event.time, e.turns.get(event.data.id));
       e.putTurn(event.data, event.seq);
       return;
     case "message.created":
@@ -44,33 +43,6 @@ export function applyEvent(e: Entities, event: LogEvent): void {
     default:
       skip(e, event);
   }
-}
-
-/** Reads from the log when main agents ended their own parts. */
-export function recallEnds(e: Entities, events: readonly LogEvent[]): void {
-  const seen = new Map<string, Turn>();
-  const ends = new Map<string, string>();
-  for (const event of events) {
-    if (event.kind !== "turn.created" && event.kind !== "turn.updated") continue;
-    noteEnd(ends, event.data, event.time, seen.get(event.data.id));
-    seen.set(event.data.id, event.data);
-  }
-  for (const [id, time] of ends) {
-    const turn = e.turns.get(id);
-    if (!turn || !mainHasEnded(turn) || e.mainEnded.has(id)) continue; // the stream knows better
-    e.mainEnded.set(id, time);
-    e.touch(`tree:${e.rootOf(turn.agentSessionId)}`);
-  }
-}
-
-/** The turn does not say when its main agent ended; the event that told of it has a time. */
-function noteEnd(ends: Map<string, string>, turn: Turn, time: string, before: Turn | undefined): void {
-  if (!mainHasEnded(turn)) ends.delete(turn.id);
-  else if (before && !mainHasEnded(before)) ends.set(turn.id, time);
-}
-
-function mainHasEnded(turn: Turn): boolean {
-  return turn.providerTurn?.phase === "ended";
 }
 
 function skip(e: Entities, event: never): void {

@@ -43,8 +43,6 @@ export class Entities {
   /** Commands that outlived their turns, by session and id. */
   readonly processes = new Map<string, Process>();
   readonly gates = new Map<string, Gate>();
-  /** When the main agent ended its own part of a turn, where this page has seen it. For people only. */
-  readonly mainEnded = new Map<string, string>();
   /** Children by parent session, in order of arrival. */
   readonly children = new Map<string, string[]>();
   /** Latest turn by session. */

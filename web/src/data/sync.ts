@@ -3,12 +3,11 @@
 
 import { beat, Stream, type Cursor, type EndReason, type SocketLike, type StreamOptions, type StreamState } from "#client/stream";
 import { statusOf, words, type Api } from "./api";
-import { applyDelta, applyEvent, recallEnds } from "./apply";
+import { applyDelta, applyEvent } from "./apply";
 import { Entities } from "./entities";
 import { GateWatch } from "./gatewatch";
 import type { Delta } from "./model";
 import { Peeks } from "./peeks";
-import { isLive, latestTurn } from "./select";
 
 export type Link = "connecting" | "live" | "reconnecting" | "signed-out" | "gone" | "outdated";
 
@@ -222,21 +221,6 @@ export class Sync {
     e.whole.add(rootId);
     e.touch("list", "prompts", `tree:${rootId}`);
     this.hooks.changed();
-    await this.recall(e, rootId);
-  }
-
-  /** Since when a turn waits for its agents only the log tells. */
-  private async recall(e: Entities, rootId: string): Promise<void> {
-    const turn = latestTurn(e, rootId);
-    if (!isLive(turn) || turn.providerTurn?.phase !== "ended") return;
-    const span = 500;
-    try {
-      const { items } = await this.api.events(this.workspace, Math.max(0, e.seq - span), span);
-      recallEnds(e, items);
-      this.hooks.changed();
-    } catch {
-      // The time is an extra; the turn's own state is here already.
-    }
   }
 
   private async loadPage(e: Entities, sessionId: string, range: { before?: number }): Promise<void> {

@@ -69,7 +69,7 @@ function rows(e: Entities, rootId: string, turn: Turn, agents: readonly Session[
   const seen = part?.phase === "ended" && !endedLate(e, turn);
   const mainState = seen ? (part.outcome ?? "completed") : stateOfRoot(e, rootId);
   const alone = agents.length === 0 || !seen;
-  const mainEnd = alone ? end : Math.min(end, Date.parse(e.mainEnded.get(turn.id) ?? lastOwnWord(e, rootId, turn, end)));
+  const mainEnd = alone ? end : Math.min(end, Date.parse(part.endedAt ?? turn.settledAt ?? ""));
   const main: Bar = { id: rootId, name: "Main", depth: 0, state: mainState, from: start, to: mainEnd, waits: waits(e, rootId, turn.id, end) };
   const bars = descendants(e, rootId)
     .filter((s) => below.has(s.id))
@@ -81,13 +81,6 @@ function rows(e: Entities, rootId: string, turn: Turn, agents: readonly Session[
       return { id: s.id, name: nameOf(s), depth: depthOf(e, s), state: state === "ask" ? "working" : state in stateWords ? state : "idle", from, to, waits: waits(e, s.id, own?.id ?? "", end) };
     });
   return [main, ...bars];
-}
-
-/** The last that is known of the main agent's own work in this turn: the next best to when it ended. */
-function lastOwnWord(e: Entities, rootId: string, turn: Turn, end: number): string {
-  const own = (e.threads.get(rootId)?.ids ?? []).flatMap((id) => e.messages.get(id) ?? []).filter((m) => m.turnId === turn.id && m.role !== "user");
-  const last = Math.max(...own.map((m) => Date.parse(m.updatedAt)));
-  return new Date(own.length > 0 ? last : end).toISOString();
 }
 
 function waits(e: Entities, sessionId: string, turnId: string, end: number): Bar["waits"] {

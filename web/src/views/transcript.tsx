@@ -157,17 +157,16 @@ function Ending({ sessionId }: { sessionId: string }) {
   const turn = latestTurn(e, sessionId);
   const own = openPromptsOf(e, sessionId);
   const part = turn?.providerTurn;
-  const ended = turn && e.mainEnded.get(turn.id);
   return (
     <>
       {isLive(turn) && part?.phase === "ended" && e.rootOf(sessionId) === sessionId && (
         <p class="notice">
           <span>
             The main agent has finished its own part{part.outcome ? `: ${part.outcome}, kept until its agents end` : ""}
-            {ended && (
+            {part.endedAt && (
               <>
                 {" · "}
-                <Clock at={ended} />
+                <Clock at={part.endedAt} />
               </>
             )}
           </span>

@@ -1,6 +1,7 @@
 package claudetest
 
 import (
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -40,7 +41,8 @@ func Home(t testing.TB, o Options) modeltest.Place {
 		"DISABLE_AUTOUPDATER=1",
 		"DISABLE_TELEMETRY=1",
 		"DISABLE_ERROR_REPORTING=1",
-		"IS_SANDBOX=1", // or it refuses to skip permissions for root
+		"CLAUDE_CODE_TMPDIR="+filepath.Join(place.Home, "tmp"), // output of its tasks, else in /tmp for good
+		"IS_SANDBOX=1",                                         // or it refuses to skip permissions for root
 		"LANG=C.UTF-8",
 	)
 	place.Env = append(place.Env, o.Env...)
