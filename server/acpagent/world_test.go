@@ -21,13 +21,14 @@ import (
 
 // world is one daemon with a fake provider, and a directory to work in.
 type world struct {
-	t     *testing.T
-	fake  *fake
-	url   string
-	token string
-	dir   string
-	http  *http.Client
-	gates *gates
+	t        *testing.T
+	fake     *fake
+	adapters map[string]provider.Adapter
+	url      string
+	token    string
+	dir      string
+	http     *http.Client
+	gates    *gates
 
 	home, address string
 	stop          func()
@@ -89,9 +90,12 @@ func (w *world) hold(part string) (reached <-chan struct{}, pass func()) {
 }
 
 // newWorld starts a whole daemon in this process, until the test ends.
-func newWorld(t *testing.T, f *fake) *world {
+func newWorld(t *testing.T, f *fake, more ...provider.Adapter) *world {
 	t.Helper()
-	w := &world{t: t, fake: f, dir: t.TempDir(), home: t.TempDir(), address: "127.0.0.1:0"}
+	w := &world{t: t, fake: f, adapters: map[string]provider.Adapter{"fake": f}, dir: t.TempDir(), home: t.TempDir(), address: "127.0.0.1:0"}
+	for _, a := range more {
+		w.adapters[a.Name()] = a
+	}
 	base := &http.Transport{DialContext: w.dial}
 	w.gates = &gates{base: base, held: map[string]*gate{}}
 	w.http = &http.Client{Transport: base, Timeout: patience}
@@ -111,7 +115,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	d, err := daemonpkg.New(daemonpkg.Options{Config: c, Version: api.Version{Name: "turnkeeper", Version: "test"}, Adapters: map[string]provider.Adapter{"fake": w.fake}})
+	d, err := daemonpkg.New(daemonpkg.Options{Config: c, Version: api.Version{Name: "turnkeeper", Version: "test"}, Adapters: w.adapters})
 	if err != nil {
 		w.t.Fatal(err)
 	}
