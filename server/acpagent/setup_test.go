@@ -381,3 +381,25 @@ func TestDelete(t *testing.T) {
 		e.refused(acp.CodeResourceNotFound, "session/resume", map[string]any{"sessionId": session, "cwd": w.dir, "mcpServers": []any{}})
 	})
 }
+
+// A session that runs and was taken up again is stopped like any other, with everything in
+// it; the prompt of before the load ends with it.
+func TestRootCancelAfterALoad(t *testing.T) {
+	both(t, func(t *testing.T, version int) {
+		w := newWorld(t, newFake())
+		e := w.newEditor(version, editorOptions{})
+		session, prompt, root := e.work()
+		alpha := root.spawn("alpha")
+		e.grant(alpha)
+		answered := e.answered(e.load(session, w.dir))
+		e.from(answered, "the grant", isGrant(alpha.session))
+		e.cancel(session)
+		stop := receive(t, "the stop", w.fake.cancels)
+		if len(stop.Targets) != 2 {
+			t.Fatalf("stopped %+v", stop.Cancel)
+		}
+		stop.confirm(root, alpha)
+		e.order(answered, isState(alpha.session, acp.StateIdle, acp.StopCancelled), isRevoked(alpha.session))
+		e.ended(session, prompt, acp.StopCancelled)
+	})
+}
