@@ -111,3 +111,14 @@ func TestLoadThatFailsTakesTheGrants(t *testing.T) {
 		t.Errorf("after another load (-want +got):\n%s", diff)
 	}
 }
+
+// The root's part ends while its session is loaded: that is no history.
+func TestTurnThatEndsWhileItsSessionIsLoaded(t *testing.T) {
+	lines := recordedACP(t, "g-load.v2")
+	ends := lineWith(t, lines, "state_update", `"usage"`, "end_turn")
+	load := lineWith(t, lines, `"out"`, "session/resume")
+	made := slices.Concat(lines[:ends], lines[ends+1:load+1], lines[ends:ends+1], lines[load+1:])
+	if diff := gocmp.Diff(acpCodex["g-load.v2"], told(replayACP(t, made))); diff != "" {
+		t.Errorf("another end (-want +got):\n%s", diff)
+	}
+}

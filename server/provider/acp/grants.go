@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/acp"
@@ -20,7 +21,8 @@ type epochs struct {
 	epoch       int // of the latest load
 	answered    int // the latest epoch that was answered
 	valid       bool
-	failures    int // loads that failed, one after the other
+	failures    int              // loads that failed, one after the other
+	rootSaid    *acp.StateUpdate // of its state, since the latest load
 	stopRestore func() bool
 }
 
@@ -48,7 +50,7 @@ func (r *runtime) tellGrant(l *lane) {
 // beginLoad ends the validity of everything live (spec, replay freshness).
 func (r *runtime) beginLoad() int {
 	r.epoch++
-	r.valid = false
+	r.valid, r.rootSaid = false, nil
 	for _, l := range r.children {
 		l.granted = false
 		r.tellGrant(l)
@@ -72,6 +74,9 @@ func (r *runtime) endLoad(epoch int, ok bool) {
 		if r.version == acp.V1 {
 			l.own = level{begun: l.runs}
 		}
+	}
+	if ok && r.rootSaid != nil && r.rootSaid.State == acp.StateIdle && slices.ContainsFunc(r.open, func(u *turn) bool { return u.begun && !u.reserved }) {
+		r.rootState(r.rootSaid) // it has ended while the history was told
 	}
 }
 

@@ -227,6 +227,10 @@ func (r *runtime) historical(l *lane, n *acp.SessionNotification) {
 		}
 	case *acp.ConfigUpdate:
 		r.optionsAre(l, v.ConfigOptions)
+	case *acp.StateUpdate: // a turn of version 2 may end while the session is loaded
+		if l.isRoot() && (r.rootSaid == nil || v.StopReason != "" || v.State != r.rootSaid.State) {
+			r.rootSaid = v
+		}
 	}
 }
 
