@@ -126,8 +126,10 @@ func TestReplayIsDeterministic(t *testing.T) {
 		suite
 		name string
 	}{
-		{codexSuite, "g-v1-interrupt"}, {codexSuite, "f5-v1-two-children-approvals"},
-		{claudeSuite, "g_interrupt_root_active_background_child_affordance"}, {claudeSuite, "f_two_children_ask_concurrently"},
+		{codexSuite, "g-v1-interrupt"},
+		{codexSuite, "f5-v1-two-children-approvals"},
+		{claudeSuite, "g_interrupt_root_active_background_child_affordance"},
+		{claudeSuite, "f_two_children_ask_concurrently"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

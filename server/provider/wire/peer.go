@@ -164,8 +164,10 @@ func (p *Peer) settle(msg envelope, line []byte) {
 	p.mu.Unlock()
 	if !found {
 		// Ids are handed out in order, so a past one needs no memory of its own.
-		d := Diagnostic{Kind: DiagUnknownAnswer, ID: msg.ID, Size: int64(len(line)), Head: head(line),
-			Err: errors.New("answer to an id that was never used")}
+		d := Diagnostic{
+			Kind: DiagUnknownAnswer, ID: msg.ID, Size: int64(len(line)), Head: head(line),
+			Err: errors.New("answer to an id that was never used"),
+		}
 		if n, ok := msg.ID.Int(); ok && n >= 1 && n <= last {
 			d.Kind, d.Err = DiagLateAnswer, errors.New("answer to a call that is over")
 		}
