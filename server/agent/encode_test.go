@@ -79,8 +79,11 @@ func TestAppendIsEncodingJSON(t *testing.T) {
 // encoding/json writes.
 func TestAppendTimesOfOneSecond(t *testing.T) {
 	base := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	times := []time.Time{{}, base, base.Add(time.Nanosecond), base.Add(120 * time.Millisecond), base.Add(678_900 * time.Microsecond),
-		base.Add(time.Second - 1), base.Add(time.Second), base.In(time.FixedZone("", 3600)), time.Unix(0, 5).UTC(), time.Unix(-1, 5).UTC()}
+	times := []time.Time{
+		{},
+		base, base.Add(time.Nanosecond), base.Add(120 * time.Millisecond), base.Add(678_900 * time.Microsecond),
+		base.Add(time.Second - 1), base.Add(time.Second), base.In(time.FixedZone("", 3600)), time.Unix(0, 5).UTC(), time.Unix(-1, 5).UTC(),
+	}
 	for _, a := range times {
 		for _, b := range times {
 			for _, c := range times {

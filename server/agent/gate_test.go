@@ -155,28 +155,61 @@ func TestGateTable(t *testing.T) {
 		view agent.GateView
 		want agent.Decision
 	}{
-		{"settled stays, whatever lives", agent.GateView{Phase: agent.PhaseSettled, Outcome: agent.OutcomeFailed, LiveProvider: 1, Cancel: agent.CancelDone},
-			agent.Decision{Phase: agent.PhaseSettled, Outcome: agent.OutcomeFailed}},
-		{"a completed cancel outranks the kept outcome", agent.GateView{Phase: agent.PhaseSettling, Retained: agent.OutcomeCompleted, Cancel: agent.CancelDone},
-			agent.Decision{Phase: agent.PhaseSettled, Outcome: agent.OutcomeCanceled}},
-		{"an open cancel holds", agent.GateView{Phase: agent.PhaseRunning, Retained: agent.OutcomeCompleted, Cancel: agent.CancelOpen},
-			agent.Decision{Phase: agent.PhaseSettling, Held: agent.HeldByCancel}},
-		{"own question", agent.GateView{Phase: agent.PhaseRunning, LiveProvider: 1, OwnPrompts: 1},
-			agent.Decision{Phase: agent.PhaseWaiting, Held: agent.HeldByPrompt}},
-		{"running", agent.GateView{Phase: agent.PhaseWaiting, LiveProvider: 2, Retained: agent.OutcomeCompleted, LiveChildren: true},
-			agent.Decision{Phase: agent.PhaseRunning, Held: agent.HeldByProvider}},
-		{"only a reservation", agent.GateView{Phase: agent.PhaseRunning, LiveProvider: 1, Reserved: 1, Retained: agent.OutcomeCompleted},
-			agent.Decision{Phase: agent.PhaseWaiting, Held: agent.HeldByContinuation}},
-		{"a reservation beside a running turn", agent.GateView{Phase: agent.PhaseRunning, LiveProvider: 2, Reserved: 1},
-			agent.Decision{Phase: agent.PhaseRunning, Held: agent.HeldByProvider}},
-		{"nothing heard yet", agent.GateView{Phase: agent.PhaseSubmitted},
-			agent.Decision{Phase: agent.PhaseSubmitted, Held: agent.HeldByProvider}},
-		{"children alone never settle it", agent.GateView{Phase: agent.PhaseSubmitted, LiveChildren: true},
-			agent.Decision{Phase: agent.PhaseSubmitted, Held: agent.HeldByProvider}},
-		{"waiting for children", agent.GateView{Phase: agent.PhaseRunning, Retained: agent.OutcomeCompleted, LiveChildren: true},
-			agent.Decision{Phase: agent.PhaseWaiting, Held: agent.HeldByChildren}},
-		{"done", agent.GateView{Phase: agent.PhaseWaiting, Retained: agent.OutcomeInterrupted},
-			agent.Decision{Phase: agent.PhaseSettled, Outcome: agent.OutcomeInterrupted}},
+		{
+			"settled stays, whatever lives",
+			agent.GateView{Phase: agent.PhaseSettled, Outcome: agent.OutcomeFailed, LiveProvider: 1, Cancel: agent.CancelDone},
+			agent.Decision{Phase: agent.PhaseSettled, Outcome: agent.OutcomeFailed},
+		},
+		{
+			"a completed cancel outranks the kept outcome",
+			agent.GateView{Phase: agent.PhaseSettling, Retained: agent.OutcomeCompleted, Cancel: agent.CancelDone},
+			agent.Decision{Phase: agent.PhaseSettled, Outcome: agent.OutcomeCanceled},
+		},
+		{
+			"an open cancel holds",
+			agent.GateView{Phase: agent.PhaseRunning, Retained: agent.OutcomeCompleted, Cancel: agent.CancelOpen},
+			agent.Decision{Phase: agent.PhaseSettling, Held: agent.HeldByCancel},
+		},
+		{
+			"own question",
+			agent.GateView{Phase: agent.PhaseRunning, LiveProvider: 1, OwnPrompts: 1},
+			agent.Decision{Phase: agent.PhaseWaiting, Held: agent.HeldByPrompt},
+		},
+		{
+			"running",
+			agent.GateView{Phase: agent.PhaseWaiting, LiveProvider: 2, Retained: agent.OutcomeCompleted, LiveChildren: true},
+			agent.Decision{Phase: agent.PhaseRunning, Held: agent.HeldByProvider},
+		},
+		{
+			"only a reservation",
+			agent.GateView{Phase: agent.PhaseRunning, LiveProvider: 1, Reserved: 1, Retained: agent.OutcomeCompleted},
+			agent.Decision{Phase: agent.PhaseWaiting, Held: agent.HeldByContinuation},
+		},
+		{
+			"a reservation beside a running turn",
+			agent.GateView{Phase: agent.PhaseRunning, LiveProvider: 2, Reserved: 1},
+			agent.Decision{Phase: agent.PhaseRunning, Held: agent.HeldByProvider},
+		},
+		{
+			"nothing heard yet",
+			agent.GateView{Phase: agent.PhaseSubmitted},
+			agent.Decision{Phase: agent.PhaseSubmitted, Held: agent.HeldByProvider},
+		},
+		{
+			"children alone never settle it",
+			agent.GateView{Phase: agent.PhaseSubmitted, LiveChildren: true},
+			agent.Decision{Phase: agent.PhaseSubmitted, Held: agent.HeldByProvider},
+		},
+		{
+			"waiting for children",
+			agent.GateView{Phase: agent.PhaseRunning, Retained: agent.OutcomeCompleted, LiveChildren: true},
+			agent.Decision{Phase: agent.PhaseWaiting, Held: agent.HeldByChildren},
+		},
+		{
+			"done",
+			agent.GateView{Phase: agent.PhaseWaiting, Retained: agent.OutcomeInterrupted},
+			agent.Decision{Phase: agent.PhaseSettled, Outcome: agent.OutcomeInterrupted},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := agent.Gate(tt.view); got != tt.want {

@@ -199,7 +199,8 @@ func TestCheckAnswer(t *testing.T) {
 
 func TestChosen(t *testing.T) {
 	ask := agent.Interaction{Options: []agent.Option{
-		{ID: "always", Role: agent.RoleAllowAlways}, {ID: "once", Role: agent.RoleAllow}, {ID: "no", Role: agent.RoleDeny}, {ID: "stop", Role: agent.RoleAbort}}}
+		{ID: "always", Role: agent.RoleAllowAlways}, {ID: "once", Role: agent.RoleAllow}, {ID: "no", Role: agent.RoleDeny}, {ID: "stop", Role: agent.RoleAbort},
+	}}
 	for r, want := range map[string]string{"accept": "once", "decline": "no", "cancel": "stop", "": ""} {
 		if got := ask.Chosen(agent.Response{Action: r}); got != want {
 			t.Errorf("%q chooses %q, want %q", r, got, want)
@@ -216,7 +217,8 @@ func TestChosen(t *testing.T) {
 
 func TestCheckChildWantsTheWholeEdge(t *testing.T) {
 	whole := agent.Session{ID: "c", Kind: agent.KindChild, Relation: agent.Relation{
-		ParentSessionID: "p", ParentTurnID: "t", RootSessionID: "r", RootTurnID: "rt"}}
+		ParentSessionID: "p", ParentTurnID: "t", RootSessionID: "r", RootTurnID: "rt",
+	}}
 	if err := agent.CheckChild(whole); err != nil {
 		t.Fatal(err)
 	}

@@ -65,20 +65,48 @@ func TestTerminalsOfOneChild(t *testing.T) {
 		err   *agent.Error
 		wantV agent.Verdict
 	}{
-		{"the provider confirms a stop", agent.TurnState{Phase: agent.PhaseSettling}, agent.Change{Step: agent.StepEnd, Outcome: agent.OutcomeInterrupted, Err: boom},
-			agent.OutcomeCanceled, nil, agent.VerdictApplied},
-		{"it completed before the stop reached it", agent.TurnState{Phase: agent.PhaseSettling}, agent.Change{Step: agent.StepEnd, Outcome: agent.OutcomeCompleted},
-			agent.OutcomeCompleted, nil, agent.VerdictApplied},
-		{"it failed before the stop reached it", agent.TurnState{Phase: agent.PhaseSettling}, agent.Change{Step: agent.StepEnd, Outcome: agent.OutcomeFailed, Err: boom},
-			agent.OutcomeFailed, boom, agent.VerdictApplied},
-		{"interrupted by the parent agent, nobody canceled", agent.TurnState{Phase: agent.PhaseRunning}, agent.Change{Step: agent.StepEnd, Outcome: agent.OutcomeInterrupted},
-			agent.OutcomeInterrupted, nil, agent.VerdictApplied},
-		{"a canceled turn keeps no transport error", agent.TurnState{Phase: agent.PhaseSettling, Err: boom}, agent.Change{Step: agent.StepStop, Outcome: agent.OutcomeCanceled, Err: boom},
-			agent.OutcomeCanceled, nil, agent.VerdictApplied},
-		{"failed after canceled is late", agent.TurnState{Phase: agent.PhaseSettled, Outcome: agent.OutcomeCanceled}, agent.Change{Step: agent.StepEnd, Outcome: agent.OutcomeFailed, Err: boom},
-			agent.OutcomeCanceled, nil, agent.VerdictLate},
-		{"lost with its process", agent.TurnState{Phase: agent.PhaseWaiting}, agent.Change{Step: agent.StepLose, Err: boom},
-			agent.OutcomeInterrupted, boom, agent.VerdictApplied},
+		{
+			"the provider confirms a stop",
+			agent.TurnState{Phase: agent.PhaseSettling},
+			agent.Change{Step: agent.StepEnd, Outcome: agent.OutcomeInterrupted, Err: boom},
+			agent.OutcomeCanceled, nil, agent.VerdictApplied,
+		},
+		{
+			"it completed before the stop reached it",
+			agent.TurnState{Phase: agent.PhaseSettling},
+			agent.Change{Step: agent.StepEnd, Outcome: agent.OutcomeCompleted},
+			agent.OutcomeCompleted, nil, agent.VerdictApplied,
+		},
+		{
+			"it failed before the stop reached it",
+			agent.TurnState{Phase: agent.PhaseSettling},
+			agent.Change{Step: agent.StepEnd, Outcome: agent.OutcomeFailed, Err: boom},
+			agent.OutcomeFailed, boom, agent.VerdictApplied,
+		},
+		{
+			"interrupted by the parent agent, nobody canceled",
+			agent.TurnState{Phase: agent.PhaseRunning},
+			agent.Change{Step: agent.StepEnd, Outcome: agent.OutcomeInterrupted},
+			agent.OutcomeInterrupted, nil, agent.VerdictApplied,
+		},
+		{
+			"a canceled turn keeps no transport error",
+			agent.TurnState{Phase: agent.PhaseSettling, Err: boom},
+			agent.Change{Step: agent.StepStop, Outcome: agent.OutcomeCanceled, Err: boom},
+			agent.OutcomeCanceled, nil, agent.VerdictApplied,
+		},
+		{
+			"failed after canceled is late",
+			agent.TurnState{Phase: agent.PhaseSettled, Outcome: agent.OutcomeCanceled},
+			agent.Change{Step: agent.StepEnd, Outcome: agent.OutcomeFailed, Err: boom},
+			agent.OutcomeCanceled, nil, agent.VerdictLate,
+		},
+		{
+			"lost with its process",
+			agent.TurnState{Phase: agent.PhaseWaiting},
+			agent.Change{Step: agent.StepLose, Err: boom},
+			agent.OutcomeInterrupted, boom, agent.VerdictApplied,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, v, _ := agent.NextTurn(tt.from, tt.step)

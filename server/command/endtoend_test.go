@@ -3,7 +3,6 @@ package command_test
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -41,7 +40,7 @@ func withHouse(t *testing.T, scenario string, f func(t *testing.T, h *house)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		h := &house{t: t, changed: make(chan struct{}, 1)}
-		logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+		logger := slog.New(slog.DiscardHandler)
 		mint := providertest.Counter()
 		var err error
 		h.store, err = store.Open(t.Context(), store.Options{Path: store.Memory, Mint: mint, Logger: logger, OnCommit: h.committed})

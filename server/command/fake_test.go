@@ -2,7 +2,6 @@ package command_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -354,7 +353,7 @@ func inBubble(t *testing.T, f func(t *testing.T, d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{store: newFakeStore(), live: &fakeLive{}}
 		d.Service = command.New(command.Options{
-			Store: d.store, Live: d.live, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Store: d.store, Live: d.live, Logger: slog.New(slog.DiscardHandler),
 			Card: func(_ context.Context, p string) (agent.Capabilities, error) {
 				if p != "demo" {
 					return agent.Capabilities{}, agent.Errorf(agent.CodeInvalid, "no provider %q", p)

@@ -196,7 +196,8 @@ func (o *claudeOrder) task(at int, m claudeLine, awaited bool) {
 func (o *claudeOrder) lists(at int, run string) bool {
 	return slices.ContainsFunc(o.msgs[at].Tasks, func(t struct {
 		RunID string `json:"run_id"`
-	}) bool {
+	},
+	) bool {
 		return t.RunID == run
 	})
 }

@@ -130,9 +130,12 @@ func TestReplayIsDeterministic(t *testing.T) {
 		suite
 		name string
 	}{
-		{codexSuite, "g-v1-interrupt"}, {codexSuite, "f5-v1-two-children-approvals"},
-		{claudeSuite, "g_interrupt_root_active_background_child_affordance"}, {claudeSuite, "f_two_children_ask_concurrently"},
-		{acpSuite, "e-parent-cancel.v1"}, {acpSuite, "f2-perm-withdrawn-late-reply.v2"},
+		{codexSuite, "g-v1-interrupt"},
+		{codexSuite, "f5-v1-two-children-approvals"},
+		{claudeSuite, "g_interrupt_root_active_background_child_affordance"},
+		{claudeSuite, "f_two_children_ask_concurrently"},
+		{acpSuite, "e-parent-cancel.v1"},
+		{acpSuite, "f2-perm-withdrawn-late-reply.v2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -77,9 +77,14 @@ func (w window) asks(after time.Duration, text string) []moment {
 	}
 	named := strings.Replace(w.line["init"], "{", `{"user_message_uuids":["`+id+`"],`, 1)
 	return []moment{
-		w.sends(after, id, text), {after, "in", lifecycle("queued")}, {after, "in", lifecycle("started")},
-		{after, "in", again(named)}, {after, "in", strings.Replace(again(w.line["assistant"]), "Continuation: the agent finished.", "Answer.", 1)},
-		{after, "in", string(own)}, {after, "in", lifecycle("completed")}, {after, "in", again(w.line["idle"])},
+		w.sends(after, id, text),
+		{after, "in", lifecycle("queued")},
+		{after, "in", lifecycle("started")},
+		{after, "in", again(named)},
+		{after, "in", strings.Replace(again(w.line["assistant"]), "Continuation: the agent finished.", "Answer.", 1)},
+		{after, "in", string(own)},
+		{after, "in", lifecycle("completed")},
+		{after, "in", again(w.line["idle"])},
 	}
 }
 
@@ -142,11 +147,15 @@ func TestWaitForTheContinuation(t *testing.T) {
 		words   []string      // of the root, after the launch
 	}{
 		{
-			"it speaks after 29 s", w.turn(soon, 29*s), []string{oneTurn, theChild, theGo}, 29*s + 50*time.Millisecond,
+			"it speaks after 29 s", w.turn(soon, 29*s),
+			[]string{oneTurn, theChild, theGo},
+			29*s + 50*time.Millisecond,
 			[]string{"Continuation: the agent finished."},
 		},
 		{
-			"it begins after 29 s", w.turn(29*s, 29*s+soon), []string{oneTurn, theChild, theGo}, 29*s + soon + 50*time.Millisecond,
+			"it begins after 29 s", w.turn(29*s, 29*s+soon),
+			[]string{oneTurn, theChild, theGo},
+			29*s + soon + 50*time.Millisecond,
 			[]string{"Continuation: the agent finished."},
 		},
 		{"it never comes", nil, []string{timedOut, theChild, theGo}, 30 * s, nil},
@@ -158,24 +167,29 @@ func TestWaitForTheContinuation(t *testing.T) {
 		{
 			"a person goes on after the time-out", w.asks(40*s, "Go on"),
 			[]string{timedOut + ", user completed (provider completed)", theChild, theGo, `said "Go on" completed`},
-			30 * s, []string{"Answer."},
+			30 * s,
+			[]string{"Answer."},
 		},
 		{
 			"a person goes on after a late word", slices.Concat(w.turn(soon, 31*s), w.asks(40*s, "Go on")),
 			[]string{timedOut + ", user completed (provider completed)", theChild, theGo, `said "Go on" completed`},
-			30 * s, []string{"Answer."},
+			30 * s,
+			[]string{"Answer."},
 		},
 		// Guidance neither ends the wait nor begins it anew; it is lost with it.
 		{
-			"guidance in the wait", []moment{
+			"guidance in the wait",
+			[]moment{
 				w.sends(10*s, guidance, "And this"),
 				{10*s + soon, "in", `{"type":"command_lifecycle","command_uuid":"` + guidance + `","state":"queued"}`},
 			},
-			[]string{timedOut, theChild, theGo, `said "And this" undelivered`, "guide succeeded"}, 30 * s, nil,
+			[]string{timedOut, theChild, theGo, `said "And this" undelivered`, "guide succeeded"},
+			30 * s, nil,
 		},
 		{
 			"a stop in the wait", interrupt,
-			[]string{"root: user canceled (provider interrupted)", theChild, theGo, "cancel succeeded: root canceled"}, 11 * s, nil,
+			[]string{"root: user canceled (provider interrupted)", theChild, theGo, "cancel succeeded: root canceled"},
+			11 * s, nil,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,7 +14,8 @@ func yesNo() []agent.Option {
 func (w *world) asks(session agent.SessionID, turn agent.TurnID, id agent.RequestID) {
 	w.Helper()
 	w.verdict(agent.InteractionAsked{Interaction: agent.Interaction{
-		SessionID: session, TurnID: turn, RequestID: id, Kind: agent.InteractionApproval, Title: "May I?", Options: yesNo()}},
+		SessionID: session, TurnID: turn, RequestID: id, Kind: agent.InteractionApproval, Title: "May I?", Options: yesNo(),
+	}},
 		agent.VerdictApplied, "")
 }
 

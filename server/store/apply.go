@@ -211,7 +211,8 @@ func (t *tx) addUsage(i *ident, own, tree agent.Usage) error {
 	i.row.OwnUsage = usageText(usageOf(i.row.OwnUsage).Add(own))
 	i.row.TreeUsage = usageText(usageOf(i.row.TreeUsage).Add(tree))
 	if err := t.q.SetSessionUsage(bg, dbgen.SetSessionUsageParams{
-		OwnUsage: i.row.OwnUsage, TreeUsage: i.row.TreeUsage, PK: i.pk}); err != nil {
+		OwnUsage: i.row.OwnUsage, TreeUsage: i.row.TreeUsage, PK: i.pk,
+	}); err != nil {
 		return fmt.Errorf("usage of %s: %w", i.id, err)
 	}
 	t.changed(i)

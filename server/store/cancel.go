@@ -63,7 +63,8 @@ func (t *tx) prepareCancel(owner *ident, r *turnRow, op *dbgen.Operation, client
 	deadline := micros(t.s.opt.Now().Add(t.s.opt.CancelBound))
 	if op == nil {
 		op, err = t.insertOperation(owner, r, dbgen.InsertOperationParams{
-			Kind: agent.OperationCancel, Client: client, Deadline: deadline})
+			Kind: agent.OperationCancel, Client: client, Deadline: deadline,
+		})
 	} else {
 		op.Status, op.Due, op.Deadline, op.Worker, op.ErrorCode, op.ErrorText = agent.OperationPending, t.now, deadline, "", "", ""
 		err = t.writeOperation(op)
@@ -335,7 +336,8 @@ func (t *tx) settleTargets(op *dbgen.Operation, targets []dbgen.OperationTarget)
 		}
 		var outcome agent.Outcome
 		outcome, states[i] = agent.CancelOutcome(agent.CancelTarget{
-			Root: r.IsRoot == 1, Settled: r.Phase == agent.PhaseSettled, Outcome: r.Outcome, Evidence: targets[i].State})
+			Root: r.IsRoot == 1, Settled: r.Phase == agent.PhaseSettled, Outcome: r.Outcome, Evidence: targets[i].State,
+		})
 		switch {
 		case r.Phase == agent.PhaseSettled:
 		case r.IsRoot == 1:

@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 )
@@ -153,6 +152,6 @@ func (f *follower) compare(w *world) {
 		}
 	}
 	if n := query[int64](w, "SELECT count(*) FROM sessions WHERE deleted_at = 0"); n != int64(len(f.sessions)) {
-		w.Fatal(fmt.Sprintf("%d sessions are there, %d by events", n, len(f.sessions)))
+		w.Fatalf("%d sessions are there, %d by events", n, len(f.sessions))
 	}
 }

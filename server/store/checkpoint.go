@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -53,8 +54,7 @@ type checkpointer struct {
 	logBytes atomic.Int64 // as the last checkpoint saw it
 	nextTry  atomic.Int64 // how large the log must be for that
 
-	grown   atomic.Int64 // by estimate, since then
-	copying sync.Mutex   // held while the log is copied beside the writer
+	copying sync.Mutex // held while the log is copied beside the writer
 
 	every int   // checkpointEvery, and
 	bound int64 // logBound; tests have smaller ones
@@ -231,7 +231,7 @@ func (s *Store) trimAll() {
 			})
 		}
 	}
-	if err != nil && err != error(errClosed) {
+	if err != nil && !errors.Is(err, errClosed) {
 		s.opt.Logger.Warn("trimming the event log failed", "error", err)
 	}
 }

@@ -26,8 +26,10 @@ func TestLongReaderDoesNotSlowEveryCommit(t *testing.T) {
 	put := func() (waited bool) {
 		n++
 		spy.take()
-		w.apply(agent.MessagePut{Message: agent.Message{ID: agent.MessageID(fmt.Sprint("m", n)), SessionID: w.root, TurnID: w.turn,
-			Role: agent.RoleAssistant, Kind: agent.MessageText, Content: strings.Repeat("x", 20_000), Status: agent.MessageCompleted}})
+		w.apply(agent.MessagePut{Message: agent.Message{
+			ID: agent.MessageID(fmt.Sprint("m", n)), SessionID: w.root, TurnID: w.turn,
+			Role: agent.RoleAssistant, Kind: agent.MessageText, Content: strings.Repeat("x", 20_000), Status: agent.MessageCompleted,
+		}})
 		_, err := w.write(background(t), func(*tx) error { return nil }) // what follows the commit before is over
 		w.must(err)
 		for _, q := range spy.take() {

@@ -166,7 +166,8 @@ func (t *tx) startTurn(owner *ident, f agent.TurnStarted) (agent.Applied, error)
 // moveChild writes a child turn that has not settled.
 func (t *tx) moveChild(r *turnRow) error {
 	n, err := t.q.MoveChildTurn(bg, dbgen.MoveChildTurnParams{
-		Phase: r.Phase, NativeID: r.NativeID, Prompts: r.Prompts, StartedAt: r.StartedAt, PK: r.PK})
+		Phase: r.Phase, NativeID: r.NativeID, Prompts: r.Prompts, StartedAt: r.StartedAt, PK: r.PK,
+	})
 	if err == nil && n != 1 {
 		err = fmt.Errorf("it is not a live child turn")
 	}
@@ -230,7 +231,8 @@ func (t *tx) endTurn(owner *ident, r *turnRow, f agent.TurnSettled) (agent.Appli
 	applyState(r, next)
 	r.SettledAt, r.Prompts = t.now, 0
 	n, err := t.q.SettleChildTurn(bg, dbgen.SettleChildTurnParams{
-		Outcome: r.Outcome, ErrorCode: r.ErrorCode, ErrorText: r.ErrorText, SettledAt: t.now, PK: r.PK})
+		Outcome: r.Outcome, ErrorCode: r.ErrorCode, ErrorText: r.ErrorText, SettledAt: t.now, PK: r.PK,
+	})
 	if err == nil && n != 1 {
 		err = fmt.Errorf("it is not a live child turn")
 	}

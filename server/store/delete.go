@@ -93,7 +93,8 @@ func (t *tx) eraseEvents(i *ident, ids []agent.SessionID) error {
 		err = t.q.EraseEventsOfTree(bg, dbgen.EraseEventsOfTreeParams{After: after, Below: below, RootID: i.id})
 	} else {
 		err = t.q.EraseEventsOfSessions(bg, dbgen.EraseEventsOfSessionsParams{
-			After: after, Below: below, RootID: i.rootID, Gone: text(ids)})
+			After: after, Below: below, RootID: i.rootID, Gone: text(ids),
+		})
 		if err == nil {
 			err = t.erasePages(after, below, i.rootID, ids)
 		}
@@ -170,7 +171,8 @@ func (t *tx) releaseRoot(i *ident, list string) error {
 func (t *tx) failOperations(root *ident, list string) error {
 	code, words := codeText(agent.Errorf(agent.CodeSessionDeleted, "the session was deleted"))
 	ops, err := t.q.FailOperationsOf(bg, dbgen.FailOperationsOfParams{
-		ErrorCode: code, ErrorText: words, UpdatedAt: t.now, Root: root.pk, Sessions: list})
+		ErrorCode: code, ErrorText: words, UpdatedAt: t.now, Root: root.pk, Sessions: list,
+	})
 	if err != nil {
 		return fmt.Errorf("operations of %s: %w", root.id, err)
 	}

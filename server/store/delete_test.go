@@ -178,7 +178,8 @@ func TestCancelOutlivesADeletedTarget(t *testing.T) {
 		a, b := w.child("a"), w.child("b")
 		op := w.cancels(w.root, w.turn)
 		evidence := []agent.Evidence{
-			{SessionID: w.root, TurnID: w.turn, State: agent.TargetCanceled}, {SessionID: a.session, TurnID: a.turn, State: agent.TargetCanceled}}
+			{SessionID: w.root, TurnID: w.turn, State: agent.TargetCanceled}, {SessionID: a.session, TurnID: a.turn, State: agent.TargetCanceled},
+		}
 		if c.heard != "" {
 			evidence = append(evidence, agent.Evidence{SessionID: b.session, TurnID: b.turn, State: c.heard})
 		}
@@ -220,16 +221,22 @@ func TestNothingOfADeletedConversationIsKept(t *testing.T) {
 			tr.verdict(f, agent.VerdictApplied, "")
 			nested := tr.below(kid, "nested")
 			say := func(session agent.SessionID, turn agent.TurnID, id agent.MessageID, s string) {
-				w.verdict(agent.MessagePut{Message: agent.Message{ID: id, SessionID: session, TurnID: turn, Role: agent.RoleAssistant,
-					Kind: agent.MessageText, Status: agent.MessageStreaming}}, agent.VerdictApplied, "")
+				w.verdict(agent.MessagePut{Message: agent.Message{
+					ID: id, SessionID: session, TurnID: turn, Role: agent.RoleAssistant,
+					Kind: agent.MessageText, Status: agent.MessageStreaming,
+				}}, agent.VerdictApplied, "")
 				w.verdict(agent.TextAppended{Session: session, Turn: turn, Message: id, Text: s}, agent.VerdictApplied, "")
-				w.verdict(agent.MessagePut{Message: agent.Message{ID: id + "2", SessionID: session, TurnID: turn, Role: agent.RoleAssistant,
-					Kind: agent.MessageText, Content: s, Status: agent.MessageCompleted}}, agent.VerdictApplied, "")
+				w.verdict(agent.MessagePut{Message: agent.Message{
+					ID: id + "2", SessionID: session, TurnID: turn, Role: agent.RoleAssistant,
+					Kind: agent.MessageText, Content: s, Status: agent.MessageCompleted,
+				}}, agent.VerdictApplied, "")
 			}
 			say(kid.session, kid.turn, "mk", "kidsecret")
 			say(nested.session, nested.turn, "mn", "kidsecret")
-			w.verdict(agent.InteractionAsked{Interaction: agent.Interaction{SessionID: nested.session, TurnID: nested.turn, RequestID: "q",
-				Kind: agent.InteractionApproval, Title: "kidsecret"}}, agent.VerdictApplied, "")
+			w.verdict(agent.InteractionAsked{Interaction: agent.Interaction{
+				SessionID: nested.session, TurnID: nested.turn, RequestID: "q",
+				Kind: agent.InteractionApproval, Title: "kidsecret",
+			}}, agent.VerdictApplied, "")
 			title := "rootsecret"
 			_, err := w.UpdateSession(background(t), w.ws, tr.root, agent.SessionPatch{Title: &title})
 			w.must(err)

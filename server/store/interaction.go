@@ -148,7 +148,8 @@ func (t *tx) moveInteraction(owner *ident, r *turnRow, row *dbgen.Interaction, c
 func (t *tx) writeInteraction(owner *ident, r *dbgen.Interaction) error {
 	row, err := t.q.WriteInteraction(bg, dbgen.WriteInteractionParams{
 		Status: r.Status, AnsweredBy: r.AnsweredBy, Response: r.Response, ErrorCode: r.ErrorCode, ErrorText: r.ErrorText,
-		UpdatedAt: t.now, PK: r.PK})
+		UpdatedAt: t.now, PK: r.PK,
+	})
 	if err != nil {
 		return fmt.Errorf("question %s: %w", r.RequestID, err)
 	}
@@ -199,7 +200,8 @@ func (t *tx) prepareAnswer(a agent.NewAnswer) (i agent.Interaction, o agent.Oper
 		return i, o, err
 	}
 	op, err := t.insertOperation(owner, r, dbgen.InsertOperationParams{
-		Kind: agent.OperationAnswer, Client: a.Client, RequestID: row.RequestID})
+		Kind: agent.OperationAnswer, Client: a.Client, RequestID: row.RequestID,
+	})
 	if err != nil {
 		return i, o, err
 	}

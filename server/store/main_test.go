@@ -35,13 +35,16 @@ func newClock() *clock {
 
 func (c *clock) now() time.Time          { return time.UnixMicro(c.us.Load()).UTC() }
 func (c *clock) advance(d time.Duration) { c.us.Add(d.Microseconds()) }
+
 func counter(prefix string) func() string {
 	var n atomic.Int64
 	return func() string { return fmt.Sprintf("%s%06d", prefix, n.Add(1)) }
 }
-func code(c agent.Code) error               { return &agent.Error{Code: c} }
-func quiet() *slog.Logger                   { return slog.New(slog.DiscardHandler) }
-func failed(msg string) *agent.Error        { return agent.Errorf(agent.CodeProviderRefused, "%s", msg) }
+
+func code(c agent.Code) error        { return &agent.Error{Code: c} }
+func quiet() *slog.Logger            { return slog.New(slog.DiscardHandler) }
+func failed(msg string) *agent.Error { return agent.Errorf(agent.CodeProviderRefused, "%s", msg) }
+
 func pathIn(tb testing.TB) string           { tb.Helper(); return filepath.Join(tb.TempDir(), "turnkeeper.db") }
 func background(testing.TB) context.Context { return context.Background() }
 
@@ -97,7 +100,7 @@ func (w *world) start(o Options) {
 // reopen closes the file and opens it again, as a daemon that was started again does.
 func (w *world) reopen() {
 	w.Helper()
-	w.must(w.Store.Close())
+	w.must(w.Close())
 	o := w.opt
 	o.Mint = agent.NewMinter(counter("again"))
 	w.start(o)

@@ -92,12 +92,7 @@ func (t *tx) insertMessage(owner *ident, r *turnRow, m agent.Message, p dbgen.In
 	e := pendingEvent{kind: agent.MessageCreated, session: owner.home, turnID: r.ID}
 	row.Seq = t.emit(e)
 	t.pending[len(t.pending)-1].entity = messageOf(&row, "")
-	if err := t.q.InsertMessage(bg, dbgen.InsertMessageParams{
-		PK: row.PK, ID: row.ID, Session: row.Session, SessionID: row.SessionID, Turn: row.Turn, TurnID: row.TurnID, Seq: row.Seq,
-		Role: row.Role, Kind: row.Kind, Status: row.Status, Body: row.Body, CallID: row.CallID, Name: row.Name, Title: row.Title,
-		Input: row.Input, Output: row.Output, ChildID: row.ChildID, ClientID: row.ClientID, Client: row.Client,
-		Delivery: row.Delivery, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
-	}); err != nil {
+	if err := t.q.InsertMessage(bg, dbgen.InsertMessageParams(row)); err != nil {
 		return nil, fmt.Errorf("message %s: %w", m.ID, err)
 	}
 	if row.Status.Ended() {
@@ -178,7 +173,8 @@ func (t *tx) writeMessage(owner *ident, r *dbgen.Message, streamed string) error
 	r.UpdatedAt = t.now
 	if err := t.q.UpdateMessage(bg, dbgen.UpdateMessageParams{
 		Status: r.Status, Body: r.Body, CallID: r.CallID, Name: r.Name, Title: r.Title, Input: r.Input, Output: r.Output,
-		ChildID: r.ChildID, UpdatedAt: r.UpdatedAt, PK: r.PK}); err != nil {
+		ChildID: r.ChildID, UpdatedAt: r.UpdatedAt, PK: r.PK,
+	}); err != nil {
 		return fmt.Errorf("message %s: %w", r.ID, err)
 	}
 	t.emit(pendingEvent{kind: agent.MessageUpdated, session: owner.home, turnID: r.TurnID, entity: messageOf(r, streamed)})

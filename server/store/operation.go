@@ -72,7 +72,8 @@ func (t *tx) operation(id agent.OperationID) (*dbgen.Operation, *ident, error) {
 func (t *tx) writeOperation(r *dbgen.Operation) error {
 	row, err := t.q.WriteOperation(bg, dbgen.WriteOperationParams{
 		Status: r.Status, Attempts: r.Attempts, Due: r.Due, Worker: r.Worker, Deadline: r.Deadline,
-		ErrorCode: r.ErrorCode, ErrorText: r.ErrorText, UpdatedAt: t.now, PK: r.PK})
+		ErrorCode: r.ErrorCode, ErrorText: r.ErrorText, UpdatedAt: t.now, PK: r.PK,
+	})
 	if err != nil {
 		return fmt.Errorf("operation %s: %w", r.ID, err)
 	}

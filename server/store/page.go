@@ -42,7 +42,8 @@ func (t *tx) insertPages(run []agent.Event) error {
 		}
 		if err := t.q.InsertEventPage(bg, dbgen.InsertEventPageParams{
 			PK: t.workspace<<seqBits | page[len(page)-1].Seq, At: at, Kind: agent.TurnUpdated, RootID: run[0].RootSessionID,
-			Data: data, Span: int64(len(page))}); err != nil {
+			Data: data, Span: int64(len(page)),
+		}); err != nil {
 			return err
 		}
 	}

@@ -171,7 +171,9 @@ func TestDetailOfAChild(t *testing.T) {
 		below []agent.SessionID
 	}{
 		{tr.root, []agent.SessionID{a.session, named(tr.root, "beside").session, b.session, c.session}},
-		{a.session, []agent.SessionID{b.session, c.session}}, {b.session, []agent.SessionID{c.session}}, {c.session, nil},
+		{a.session, []agent.SessionID{b.session, c.session}},
+		{b.session, []agent.SessionID{c.session}},
+		{c.session, nil},
 	} {
 		d, err := w.Detail(background(t), w.ws, want.of)
 		w.must(err)

@@ -19,25 +19,25 @@ const (
 )
 
 // turnIn is one turn of exactly that session.
-func turnIn(ctx context.Context, q *dbgen.Queries, ws agent.WorkspaceID, id agent.SessionID, turn agent.TurnID) (*dbgen.Session, *dbgen.Turn, error) {
+func turnIn(ctx context.Context, q *dbgen.Queries, ws agent.WorkspaceID, id agent.SessionID, turn agent.TurnID) (*dbgen.Turn, error) {
 	row, err := sessionRow(ctx, q, ws, id)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	t, err := q.TurnByID(ctx, turn)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err == nil && t.Session != row.PK:
-		return nil, nil, notFound("turn", turn)
+		return nil, notFound("turn", turn)
 	case err != nil:
-		return nil, nil, fmt.Errorf("turn %s: %w", turn, err)
+		return nil, fmt.Errorf("turn %s: %w", turn, err)
 	}
-	return row, &t, nil
+	return &t, nil
 }
 
 // Turn returns one turn. CodeNotFound.
 func (s *Store) Turn(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, turn agent.TurnID) (out agent.Turn, err error) {
 	err = s.read(ctx, func(q *dbgen.Queries) error {
-		_, t, err := turnIn(ctx, q, ws, id, turn)
+		t, err := turnIn(ctx, q, ws, id, turn)
 		if err == nil {
 			out = turnOf(t)
 		}
@@ -81,7 +81,7 @@ func (s *Store) Turns(ctx context.Context, ws agent.WorkspaceID, id agent.Sessio
 // itself decides on. Of a child's turn it tells its phase. CodeNotFound.
 func (s *Store) Gate(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, turn agent.TurnID) (out agent.GateReport, err error) {
 	err = s.read(ctx, func(q *dbgen.Queries) error {
-		_, t, err := turnIn(ctx, q, ws, id, turn)
+		t, err := turnIn(ctx, q, ws, id, turn)
 		if err != nil {
 			return err
 		}
@@ -253,7 +253,7 @@ func (s *Store) Interactions(ctx context.Context, ws agent.WorkspaceID, id agent
 // Interaction returns one question by its tuple. CodeNotFound.
 func (s *Store) Interaction(ctx context.Context, ws agent.WorkspaceID, id agent.SessionID, turn agent.TurnID, request agent.RequestID) (out agent.Interaction, err error) {
 	err = s.read(ctx, func(q *dbgen.Queries) error {
-		_, t, err := turnIn(ctx, q, ws, id, turn)
+		t, err := turnIn(ctx, q, ws, id, turn)
 		if err != nil {
 			return err
 		}

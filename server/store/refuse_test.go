@@ -39,8 +39,10 @@ func TestFactThatCannotBeStoredIsRefused(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, a, err)
 		}
 	}
-	w.verdict(agent.MessagePut{Message: agent.Message{ID: "ok", SessionID: kid.session, TurnID: kid.turn, Role: agent.RoleTool,
-		Kind: agent.MessageToolCall, Status: agent.MessageCompleted}}, agent.VerdictApplied, "")
+	w.verdict(agent.MessagePut{Message: agent.Message{
+		ID: "ok", SessionID: kid.session, TurnID: kid.turn, Role: agent.RoleTool,
+		Kind: agent.MessageToolCall, Status: agent.MessageCompleted,
+	}}, agent.VerdictApplied, "")
 	if after := text(w.session()); after != before {
 		t.Errorf("a refused fact left a trace: %s, then %s", before, after)
 	}
@@ -102,7 +104,8 @@ func TestFailuresDoNotHarmTheirNeighbours(t *testing.T) {
 			wait.Go(func() {
 				_, err := w.Apply(background(t), agent.MessagePut{Message: agent.Message{
 					ID: agent.MessageID(text([]int{round, i})), SessionID: kid.session, TurnID: kid.turn, Role: agent.RoleAssistant,
-					Kind: agent.MessageText, Content: "x", Status: agent.MessageCompleted}})
+					Kind: agent.MessageText, Content: "x", Status: agent.MessageCompleted,
+				}})
 				if err != nil {
 					t.Error(err)
 				}

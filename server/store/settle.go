@@ -51,10 +51,12 @@ func (t *tx) settleChildren(root *ident, all []ending) error {
 		var err error
 		if int64(len(keys)) == root.active { // all that live: rows are changed as they are found
 			n, err = t.q.SettleLiveBelow(bg, dbgen.SettleLiveBelowParams{
-				Outcome: g.outcome, ErrorCode: g.code, ErrorText: g.text, SettledAt: t.now, RootTurn: rootTurn})
+				Outcome: g.outcome, ErrorCode: g.code, ErrorText: g.text, SettledAt: t.now, RootTurn: rootTurn,
+			})
 		} else {
 			n, err = t.q.SettleChildTurns(bg, dbgen.SettleChildTurnsParams{
-				Outcome: g.outcome, ErrorCode: g.code, ErrorText: g.text, SettledAt: t.now, Keys: keysJSON(keys)})
+				Outcome: g.outcome, ErrorCode: g.code, ErrorText: g.text, SettledAt: t.now, Keys: keysJSON(keys),
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("settle %d turns: %w", len(keys), err)

@@ -223,7 +223,8 @@ func (t *tx) rename(i *ident) error {
 	i.row.UpdatedAt = t.now
 	if err := t.q.RenameSession(bg, dbgen.RenameSessionParams{
 		Title: i.row.Title, Titled: i.row.Titled, Pinned: i.row.Pinned,
-		PermissionMode: i.row.PermissionMode, Model: i.row.Model, UpdatedAt: t.now, PK: i.pk}); err != nil {
+		PermissionMode: i.row.PermissionMode, Model: i.row.Model, UpdatedAt: t.now, PK: i.pk,
+	}); err != nil {
 		return fmt.Errorf("session %s: %w", i.id, err)
 	}
 	t.changed(i)
@@ -251,7 +252,8 @@ func (t *tx) guide(owner *ident, r *turnRow, m agent.NewMessage, d agent.Deliver
 		return err
 	}
 	op, err := t.insertOperation(owner, r, dbgen.InsertOperationParams{
-		Kind: agent.OperationGuide, Client: m.Client, MessageID: row.ID})
+		Kind: agent.OperationGuide, Client: m.Client, MessageID: row.ID,
+	})
 	t.raise(owner)
 	t.answer = func() error { return t.submitted(owner, r, row, op, out) }
 	return err

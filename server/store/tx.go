@@ -326,10 +326,12 @@ func (t *tx) writeSession(d *sessionDelta) error {
 	switch {
 	case d.touch:
 		return t.q.CountAndTouchSession(bg, dbgen.CountAndTouchSessionParams{
-			Pending: r.Pending, LatestTurn: r.LatestTurn, UpdatedAt: r.UpdatedAt, PK: r.PK})
+			Pending: r.Pending, LatestTurn: r.LatestTurn, UpdatedAt: r.UpdatedAt, PK: r.PK,
+		})
 	case d.counted:
 		return t.q.CountSession(bg, dbgen.CountSessionParams{
-			Pending: r.Pending, LatestTurn: r.LatestTurn, PK: r.PK})
+			Pending: r.Pending, LatestTurn: r.LatestTurn, PK: r.PK,
+		})
 	}
 	return nil
 }

@@ -17,7 +17,8 @@ func (s *Store) CreateWorkspace(ctx context.Context, name, path string) (agent.W
 		row, err := t.q.WorkspaceByPath(bg, path)
 		if errors.Is(err, sql.ErrNoRows) {
 			row, err = t.q.InsertWorkspace(bg, dbgen.InsertWorkspaceParams{
-				ID: t.s.opt.Mint.Workspace(), Name: name, Path: path, CreatedAt: t.now})
+				ID: t.s.opt.Mint.Workspace(), Name: name, Path: path, CreatedAt: t.now,
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("workspace %s: %w", path, err)

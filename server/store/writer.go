@@ -60,7 +60,7 @@ type writer struct {
 }
 
 func (w *writer) init(ctx context.Context, s *Store) (err error) {
-	w.conn, w.stmtCache.on = s.db.Writer, s.db.Writer
+	w.conn, w.on = s.db.Writer, s.db.Writer
 	w.q = dbgen.New(prepared{stmtCache: &w.stmtCache, direct: w.conn})
 	for to, text := range map[**sql.Stmt]string{&w.begin: "BEGIN IMMEDIATE", &w.commit: "COMMIT", &w.rollback: "ROLLBACK"} {
 		if *to, err = w.get(ctx, text); err != nil {
@@ -126,12 +126,12 @@ func (w *writer) evict(t *tx) {
 }
 
 // run runs a statement that is seldom needed.
-func (w *writer) run(text string) (sql.Result, error) {
+func (w *writer) run(text string) error {
 	st, err := w.get(bg, text)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = st.ExecContext(bg)
 	}
-	return st.ExecContext(bg)
+	return err
 }
 
 // eventStatement is the prepared insert of n events.
@@ -303,7 +303,7 @@ func (s *Store) runBatch(batch []*write, savepoints bool) error {
 	}
 	for _, w := range batch {
 		if savepoints {
-			if _, err := s.w.run("SAVEPOINT one"); err != nil {
+			if err := s.w.run("SAVEPOINT one"); err != nil {
 				return err
 			}
 		}
@@ -317,12 +317,12 @@ func (s *Store) runBatch(batch []*write, savepoints bool) error {
 				return w.err
 			}
 			s.undo(w)
-			if _, err := s.w.run("ROLLBACK TO one"); err != nil {
+			if err := s.w.run("ROLLBACK TO one"); err != nil {
 				return err // SQLite has rolled back everything by itself
 			}
 		}
 		if savepoints {
-			if _, err := s.w.run("RELEASE one"); err != nil {
+			if err := s.w.run("RELEASE one"); err != nil {
 				return err
 			}
 		}
