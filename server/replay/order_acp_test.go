@@ -64,9 +64,10 @@ func orderOfACP(t fataler, name string) (lines []wireLine, children bool) {
 		var m acpLine
 		_ = json.Unmarshal(l.Msg, &m) // a line of another shape is a barrier
 		o.lines = append(o.lines, wireLine{raw: text, at: l.At, msg: l.Msg, barrier: true})
-		if l.Dir == "out" {
+		switch l.Dir {
+		case "out":
 			o.sent(l.Msg, m)
-		} else if l.Dir == "in" {
+		case "in":
 			o.received(len(o.lines)-1, m)
 		}
 	}
