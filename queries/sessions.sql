@@ -25,7 +25,7 @@ UPDATE sessions SET pending = @pending, latest_turn = @latest_turn,
 WHERE pk = @pk;
 
 -- name: DescribeSession :exec
-UPDATE sessions SET title = @title, model = @model, agent_type = @agent_type, prompt = @prompt,
+UPDATE sessions SET title = @title, model = @model, permission_mode = @permission_mode, agent_type = @agent_type, prompt = @prompt,
     provider_session_id = @provider_session_id, handles = @handles, capabilities = @capabilities
 WHERE pk = @pk;
 

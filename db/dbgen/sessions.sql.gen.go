@@ -109,14 +109,15 @@ func (q *Queries) DeleteSearch(ctx context.Context, sessions string) error {
 }
 
 const describeSession = `-- name: DescribeSession :exec
-UPDATE sessions SET title = ?1, model = ?2, agent_type = ?3, prompt = ?4,
-    provider_session_id = ?5, handles = ?6, capabilities = ?7
-WHERE pk = ?8
+UPDATE sessions SET title = ?1, model = ?2, permission_mode = ?3, agent_type = ?4, prompt = ?5,
+    provider_session_id = ?6, handles = ?7, capabilities = ?8
+WHERE pk = ?9
 `
 
 type DescribeSessionParams struct {
 	Title             string
 	Model             string
+	PermissionMode    string
 	AgentType         string
 	Prompt            string
 	ProviderSessionID string
@@ -129,6 +130,7 @@ func (q *Queries) DescribeSession(ctx context.Context, arg DescribeSessionParams
 	_, err := q.db.ExecContext(ctx, describeSession,
 		arg.Title,
 		arg.Model,
+		arg.PermissionMode,
 		arg.AgentType,
 		arg.Prompt,
 		arg.ProviderSessionID,

@@ -16,11 +16,13 @@ type Fact interface {
 }
 
 // SessionDescribed merges what became known of a session: its provider id, aliases,
-// a better title. Empty fields say nothing.
+// a better title, the permission mode that a person has changed it to on the way. Empty
+// fields say nothing.
 type SessionDescribed struct {
 	Session           SessionID
 	Title             string
 	Model             string
+	PermissionMode    string
 	AgentType         string
 	Prompt            string
 	ProviderSessionID string

@@ -123,6 +123,7 @@ func (t *tx) describe(owner *ident, f agent.SessionDescribed) (agent.Applied, er
 		take(&row.Title, f.Title)
 	}
 	take(&row.Model, f.Model)
+	take(&row.PermissionMode, f.PermissionMode)
 	take(&row.AgentType, f.AgentType)
 	take(&row.Prompt, f.Prompt)
 	take(&row.ProviderSessionID, f.ProviderSessionID)
@@ -139,7 +140,7 @@ func (t *tx) describe(owner *ident, f agent.SessionDescribed) (agent.Applied, er
 		}
 	}
 	if err := t.q.DescribeSession(bg, dbgen.DescribeSessionParams{
-		Title: row.Title, Model: row.Model, AgentType: row.AgentType, Prompt: row.Prompt,
+		Title: row.Title, Model: row.Model, PermissionMode: row.PermissionMode, AgentType: row.AgentType, Prompt: row.Prompt,
 		ProviderSessionID: row.ProviderSessionID, Handles: row.Handles, Capabilities: row.Capabilities, PK: owner.pk,
 	}); err != nil {
 		return agent.Applied{}, fmt.Errorf("describe %s: %w", owner.id, err)

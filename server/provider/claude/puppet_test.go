@@ -205,7 +205,7 @@ func (p *puppet) message(uuid, text string) {
 
 // begin opens a root turn; without a message it is the program's own.
 func (p *puppet) begin(uuids ...string) {
-	f := fields{"model": "m", "capabilities": needed}
+	f := fields{"model": "m", "capabilities": needed, "permissionMode": modeDefault}
 	if len(uuids) > 0 {
 		f["user_message_uuids"] = uuids
 	}

@@ -20,6 +20,9 @@ func (r *runtime) remark(f frame) {
 	if p, ok := f.(*progressFrame); ok && p.Retry != nil { // its own members name a call that is none
 		l = cmp.Or(r.byTask[p.Retry.AgentID], l)
 	}
+	if s, ok := f.(*statusFrame); ok {
+		r.modeIs(s.PermissionMode, false)
+	}
 	if _, ok := f.(*compactFrame); ok && l != nil {
 		l.compacted = true
 	}
@@ -69,6 +72,18 @@ func (r *runtime) modelIs(l *lane, model string) {
 	}
 	l.model = model
 	r.apply(agent.SessionDescribed{Session: l.session, Model: model})
+}
+
+// modeIs notes the permission mode that the session has come to, by an answer or a plan's
+// end, so that its next process begins with it and does not go back to the first. What the
+// process began with is no change.
+func (r *runtime) modeIs(mode string, began bool) {
+	before := r.mode
+	r.mode = cmp.Or(mode, before)
+	if r.mode == before || began && before == "" || !slices.Contains(permissionModes(), mode) {
+		return
+	}
+	r.apply(agent.SessionDescribed{Session: r.root.session, PermissionMode: mode})
 }
 
 // progress takes a child's count on the way; what it does is told by its own lines.

@@ -275,3 +275,19 @@ func TestMessageAfterAStopThatRanOut(t *testing.T) {
 		}
 	})
 }
+
+// A permission mode that a plan's end or an answer has brought is the session's from then on:
+// its next process begins with it. What the process began with, and a word that the program
+// would not take at its start, are not.
+func TestPermissionModeOfTheNextProcess(t *testing.T) {
+	play(t, func(s *scene) {
+		mode := func() string { return s.View().Root().PermissionMode }
+		s.start(func() { s.says(nil, "A plan.") })
+		s.check(s.rt.(*runtime).mode == modeDefault && mode() == "", "the mode of the start is kept: %q", mode())
+		for _, c := range []struct{ told, kept string }{{modeAcceptEdits, modeAcceptEdits}, {"", modeAcceptEdits}, {"yolo", modeAcceptEdits}, {modePlan, modePlan}} {
+			s.does(func() { s.emit("system/status", fields{"status": nil, "permissionMode": c.told}) })
+			s.check(mode() == c.kept, "after %q the mode is %q, not %q", c.told, mode(), c.kept)
+		}
+		s.does(func() { s.done("Done.") })
+	})
+}

@@ -55,8 +55,9 @@ type turnState struct {
 	boundary, stale bool
 	state           string // of the session, as it was told last
 	stateTold       bool
-	idling          bool // idle is being handled
-	checked         bool // what the program can do was looked at
+	idling          bool   // idle is being handled
+	checked         bool   // what the program can do was looked at
+	mode            string // of permissions, as it was told last
 }
 
 func newTurnState() turnState { return turnState{texts: map[string]*userText{}} }
@@ -97,6 +98,7 @@ func (r *runtime) report(u *turn) bool {
 // the provider's own.
 func (r *runtime) turnBegan(f *initFrame) {
 	r.modelIs(r.root, f.Model)
+	r.modeIs(f.PermissionMode, true)
 	r.checkAbilities(f.Capabilities)
 	var by *userText
 	for _, id := range f.UserMessageUUIDs {

@@ -168,6 +168,7 @@ func (m *Model) describe(f agent.SessionDescribed) agent.Applied {
 	}
 	take(&s.Title, f.Title)
 	take(&s.Model, f.Model)
+	take(&s.PermissionMode, f.PermissionMode)
 	take(&s.AgentType, f.AgentType)
 	take(&s.Prompt, f.Prompt)
 	take(&s.ProviderSessionID, f.ProviderSessionID)
