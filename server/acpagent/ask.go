@@ -158,23 +158,6 @@ func (s *session) withdraw(a *ask) {
 	}
 }
 
-// takeBack closes every question of the given agents, and returns them.
-func (s *session) takeBack(of map[string]bool) []*ask {
-	s.mu.Lock()
-	var gone []*ask
-	for key, a := range s.asked {
-		if of[string(key.session)] {
-			gone = append(gone, a)
-			delete(s.asked, key)
-		}
-	}
-	s.mu.Unlock()
-	for _, a := range gone {
-		s.withdraw(a)
-	}
-	return gone
-}
-
 // answered takes the editor's answer, in the reading goroutine. One that comes after the
 // question was taken back or answered elsewhere changes nothing.
 func (s *session) answered(a *ask, answer wire.Answer) {

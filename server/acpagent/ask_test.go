@@ -86,8 +86,14 @@ func TestChildCancelWithdrawsItsQuestion(t *testing.T) {
 	})
 }
 
-// Row 23: the editor's own "cancelled" may cross the withdrawal; one ending, no answer.
-func TestOwnCancelledOutcomeCrossesTheWithdrawal(t *testing.T) {
+// Row 23: the editor's own "cancelled" may cross the withdrawal; one ending, no answer. Row
+// 21: nor does an approval that comes after the stop on the wire, however early.
+func TestAnswersAfterTheStopCrossTheWithdrawal(t *testing.T) {
+	t.Run("cancelled", func(t *testing.T) { answerAfterTheStop(t, acp.NotAsked()) })
+	t.Run("approved", func(t *testing.T) { answerAfterTheStop(t, acp.Selected("yes")) })
+}
+
+func answerAfterTheStop(t *testing.T, late acp.PermissionResponse) {
 	both(t, func(t *testing.T, version int) {
 		w := newWorld(t, newFake())
 		e := w.newEditor(version, editorOptions{})
@@ -99,7 +105,7 @@ func TestOwnCancelledOutcomeCrossesTheWithdrawal(t *testing.T) {
 		reached, pass := w.hold("GET " + w.path(string(alpha.session)))
 		e.cancel(string(alpha.session))
 		receive(t, "the stop to be under way", reached)
-		e.answer(req, acp.NotAsked())
+		e.answer(req, late)
 		e.fence()
 		pass()
 		at := e.since()
@@ -115,6 +121,7 @@ func TestOwnCancelledOutcomeCrossesTheWithdrawal(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d endings", n)
 		}
+		none(t, "an answer", w.fake.answers)
 	})
 }
 

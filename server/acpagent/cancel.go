@@ -3,7 +3,6 @@ package acpagent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -11,7 +10,10 @@ import (
 
 // stopping is one stop that is on its way to the daemon. Another of the same target joins
 // it, and is tried once more after it: the first may have met an older turn.
-type stopping struct{ again bool }
+type stopping struct {
+	again bool
+	gone  []*ask // questions that were closed for it
+}
 
 // cancel is session/cancel: of a root that was taken up here, or of a child whose stop is
 // granted. Every other id (the provider's own, another root's, unknown, stale) is ignored,
@@ -38,15 +40,25 @@ func (c *conn) cancel(params json.RawMessage) {
 func (s *session) stopRoot() { s.stop(s.id) }
 
 // stop asks the daemon to stop the newest turn of an agent. Questions of what is stopped
-// are taken back at once: an answer that is under way may not let the work go on.
+// are closed at once, in the order of the wire: an answer that comes after the stop may not
+// let the work go on.
 func (s *session) stop(id string) {
+	gone := s.closeBelow(id)
+	if len(gone) > 0 {
+		s.c.work.Go(func() {
+			for _, a := range gone {
+				s.withdraw(a)
+			}
+		})
+	}
 	s.mu.Lock()
 	if running := s.stopping[id]; running != nil {
 		running.again = true
+		running.gone = append(running.gone, gone...)
 		s.mu.Unlock()
 		return
 	}
-	s.stopping[id] = &stopping{}
+	s.stopping[id] = &stopping{gone: gone}
 	s.mu.Unlock()
 	var sent <-chan struct{}
 	if id == s.id {
@@ -67,6 +79,7 @@ func (s *session) carryOut(id string) {
 	for {
 		if err := s.stopNewest(id); err != nil && s.c.ctx.Err() == nil {
 			s.c.log.Warn("a stop did not reach the daemon", "session", id, "error", err)
+			s.reopen(id)
 		}
 		s.mu.Lock()
 		running := s.stopping[id]
@@ -95,26 +108,42 @@ func (s *session) stopNewest(id string) error {
 	if t == nil {
 		return nil
 	}
-	gone := s.takeBack(below(d, id))
-	if err := s.c.api.stop(s.c.ctx, ws, id, string(t.ID)); err != nil {
-		// The questions are open still: they are asked again.
-		return errors.Join(err, s.askAgain(gone))
-	}
-	return nil
+	return s.c.api.stop(s.c.ctx, ws, id, string(t.ID))
 }
 
-// below is a session and everything under it.
-func below(d agent.SessionDetail, id string) map[string]bool {
-	in := map[string]bool{id: true}
-	for grown := true; grown; {
-		grown = false
-		for _, c := range d.ChildSessions {
-			if in[string(c.ParentSessionID)] && !in[string(c.ID)] {
-				in[string(c.ID)], grown = true, true
+// reopen asks the questions again that were closed for a stop which did not happen.
+func (s *session) reopen(id string) {
+	s.mu.Lock()
+	gone := s.stopping[id].gone
+	s.stopping[id].gone = nil
+	s.mu.Unlock()
+	if err := s.askAgain(gone); err != nil && s.c.ctx.Err() == nil {
+		s.c.log.Warn("questions were not asked again", "session", id, "error", err)
+	}
+}
+
+// setParent notes where a child belongs.
+func (s *session) setParent(child, parent string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parents[child] = parent
+}
+
+// closeBelow closes the questions of an agent and of everything below it, and returns them.
+func (s *session) closeBelow(id string) []*ask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var gone []*ask
+	for key, a := range s.asked {
+		for at := string(key.session); at != ""; at = s.parents[at] {
+			if at == id {
+				gone = append(gone, a)
+				delete(s.asked, key)
+				break
 			}
 		}
 	}
-	return in
+	return gone
 }
 
 // untilTold waits until the end of the session's newest turn was told.

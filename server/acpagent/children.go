@@ -13,6 +13,7 @@ func (v *view) announce(s *session, n *node) {
 		return
 	}
 	n.announced = true
+	s.setParent(n.id, n.parent)
 	a := n.about
 	s.c.adopt(n.id, a.Handles.ThreadID, a.Handles.TaskID, a.Handles.AgentID)
 	if v.flat {

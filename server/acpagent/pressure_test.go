@@ -40,6 +40,33 @@ func TestStopsInFlightAreOne(t *testing.T) {
 	})
 }
 
+// A stop that joins one on its way to an older turn is carried out all the same.
+func TestStopThatJoinsAnOlderOne(t *testing.T) {
+	both(t, func(t *testing.T, version int) {
+		w := newWorld(t, newFake())
+		e := w.newEditor(version, editorOptions{})
+		_, _, root := e.work()
+		alpha := root.spawn("alpha")
+		e.grant(alpha)
+		reached, pass := w.hold("/cancel")
+		e.cancel(string(alpha.session))
+		receive(t, "the stop to be under way", reached)
+		alpha.end(agent.OutcomeCompleted)
+		_, at := e.from(0, "its end", isRevoked(alpha.session))
+		alpha.again()
+		e.from(at, "the next grant", isGrant(alpha.session))
+		e.cancel(string(alpha.session))
+		e.fence()
+		pass()
+		stop := receive(t, "the stop of the newer turn", w.fake.cancels)
+		if !stop.targets()[alpha.turn] {
+			t.Fatalf("stopped %+v", stop.Cancel)
+		}
+		stop.confirm(alpha)
+		e.from(at, "the end", isState(alpha.session, acp.StateIdle, acp.StopCancelled))
+	})
+}
+
 // Row 26: a provider that fails leaves the child running with its grant; the next try works.
 func TestStopIsTriedAgainAfterAFailure(t *testing.T) {
 	both(t, func(t *testing.T, version int) {

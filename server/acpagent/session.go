@@ -37,6 +37,7 @@ type session struct {
 	ended   endings
 	changed chan struct{} // closed when a root turn ends
 
+	parents  map[string]string // of the children that were announced
 	asked    map[askKey]*ask
 	stopping map[string]*stopping
 }
@@ -47,7 +48,7 @@ func newSession(c *conn, id string) *session {
 	return &session{
 		c: c, id: id, tail: tail, suspended: true, changed: make(chan struct{}),
 		granted: map[string]bool{}, own: map[agent.MessageID]bool{}, held: map[agent.TurnID][]*prompt{},
-		asked: map[askKey]*ask{}, stopping: map[string]*stopping{},
+		parents: map[string]string{}, asked: map[askKey]*ask{}, stopping: map[string]*stopping{},
 	}
 }
 

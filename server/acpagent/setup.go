@@ -301,12 +301,10 @@ func (s *session) skip(ctx context.Context, v *view, d agent.SessionDetail) erro
 func (c *conn) forgetSession(s *session) {
 	s.stopTelling()
 	s.mu.Lock()
-	of := map[string]bool{}
-	for key := range s.asked {
-		of[string(key.session)] = true
-	}
 	clear(s.granted)
 	s.mu.Unlock()
-	s.takeBack(of)
+	for _, a := range s.closeBelow(s.id) {
+		s.withdraw(a)
+	}
 	c.drop(s)
 }

@@ -3,6 +3,7 @@ package acpagent
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -61,7 +62,7 @@ func TestLoadSuspendsAndRestoresGrants(t *testing.T) {
 				t.Errorf("before the answer: %s", l.raw)
 			}
 		}
-		e.order(at, isAnnounced(alpha.session), isText(string(alpha.session), "alpha works"), isAnswer(loading))
+		e.order(at, isText(session, "go"), isAnnounced(alpha.session), isText(string(alpha.session), "alpha works"), isAnswer(loading))
 		e.order(answered, isState(alpha.session, acp.StateRunning, ""), isGrant(alpha.session))
 		e.from(answered, "the state of the one that ended", isState(done.session, acp.StateIdle, acp.StopEndTurn))
 
@@ -97,6 +98,37 @@ func TestGrantsWaitForTheAnswerToBeWritten(t *testing.T) {
 		e.cancel(string(alpha.session))
 		receive(t, "the stop", w.fake.cancels).confirm(alpha)
 		e.from(answered, "the end", isRevoked(alpha.session))
+	})
+}
+
+// Row 31: what is current, grants above all, follows the answer only when that has left.
+func TestNothingFollowsAnAnswerThatHasNotLeft(t *testing.T) {
+	both(t, func(t *testing.T, version int) {
+		w := newWorld(t, newFake())
+		e := w.newEditor(version, editorOptions{backlog: 1})
+		session, _, root := e.work()
+		alpha := root.spawn("alpha")
+		e.grant(alpha)
+		e.fence()
+		e.pause()
+		alpha.say("the last line that is read")
+		e.from(0, "the line", isText(string(alpha.session), "the last line that is read"))
+		providers, pass := w.hold("GET /v1/providers") // what a setup asks for last
+		next, passNext := w.hold("GET " + w.path(session) + "/interactions")
+		resuming := e.send(acp.MethodResumeSession, map[string]any{"sessionId": session, "cwd": w.dir, "mcpServers": []any{}})
+		receive(t, "the setup to be nearly done", providers)
+		pass()
+		select {
+		case <-next:
+			t.Error("what follows the answer began before the answer was written")
+		case <-time.After(300 * time.Millisecond):
+		}
+		e.cancel(string(alpha.session))
+		e.resume()
+		passNext()
+		answered := e.answered(resuming)
+		e.from(answered, "the grant", isGrant(alpha.session))
+		none(t, "a stop", w.fake.cancels)
 	})
 }
 
