@@ -89,29 +89,37 @@ func TestChildCancelWithdrawsItsQuestion(t *testing.T) {
 // Row 23: the editor's own "cancelled" may cross the withdrawal; one ending, no answer. Row
 // 21: nor does an approval that comes after the stop on the wire, however early.
 func TestAnswersAfterTheStopCrossTheWithdrawal(t *testing.T) {
-	t.Run("cancelled", func(t *testing.T) { answerAfterTheStop(t, acp.NotAsked()) })
-	t.Run("approved", func(t *testing.T) { answerAfterTheStop(t, acp.Selected("yes")) })
+	for name, root := range map[string]bool{"child": false, "root": true} {
+		t.Run(name+"/cancelled", func(t *testing.T) { answerAfterTheStop(t, root, acp.NotAsked()) })
+		t.Run(name+"/approved", func(t *testing.T) { answerAfterTheStop(t, root, acp.Selected("yes")) })
+	}
 }
 
-func answerAfterTheStop(t *testing.T, late acp.PermissionResponse) {
+func answerAfterTheStop(t *testing.T, whole bool, late acp.PermissionResponse) {
 	both(t, func(t *testing.T, version int) {
 		w := newWorld(t, newFake())
 		e := w.newEditor(version, editorOptions{})
-		_, _, root := e.work()
+		session, _, root := e.work()
 		alpha := root.spawn("alpha")
 		e.grant(alpha)
 		alpha.ask("Run it?")
 		req := e.await("the question", isRequest(acp.MethodRequestPermission))
-		reached, pass := w.hold("GET " + w.path(string(alpha.session)))
-		e.cancel(string(alpha.session))
+		target, stopped := string(alpha.session), []*fakeAgent{alpha}
+		if whole {
+			target, stopped = session, []*fakeAgent{root, alpha}
+		}
+		delivered, passAnswer := w.hold("/response")
+		defer passAnswer()
+		reached, pass := w.hold("GET " + w.path(target))
+		e.cancel(target)
 		receive(t, "the stop to be under way", reached)
 		e.answer(req, late)
 		e.fence()
 		pass()
 		at := e.since()
-		stop := receive(t, "the stop", w.fake.cancels)
-		stop.confirm(alpha)
+		receive(t, "the stop", w.fake.cancels).confirm(stopped...)
 		e.order(at, isState(alpha.session, acp.StateIdle, acp.StopCancelled), isRevoked(alpha.session))
+		none(t, "an answer on its way", delivered)
 		n := 0
 		for _, l := range e.all() {
 			if isState(alpha.session, acp.StateIdle, acp.StopCancelled)(l) {
