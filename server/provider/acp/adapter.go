@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"sync"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/runner"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 )
 
 // Options of an adapter: which agent it is, and how it is run.
@@ -70,13 +71,7 @@ type Agent struct {
 type Getenv func(string) string
 
 // Transport is the other end of a conversation.
-type Transport interface {
-	io.ReadWriter
-	// Close ends the process and waits for it.
-	Close(ctx context.Context) error
-	// Explain says how the process ended, "" while it runs.
-	Explain() string
-}
+type Transport = runner.Transport
 
 // Adapter opens root sessions with one agent. It is safe for concurrent use.
 type Adapter struct {
@@ -124,7 +119,7 @@ func (a *Adapter) Open(ctx context.Context, p provider.OpenParams, sink provider
 	r := newRuntime(sink, link, a.o, p)
 	provider.Go(sink, r.run)
 	if err := r.handshake(ctx); err != nil {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), runner.CloseBound)
 		defer cancel()
 		if e := r.Close(stop); e != nil {
 			a.o.Logger.Warn("the agent did not end after a failed start", "agent", a.o.Name, "err", e)
@@ -147,7 +142,7 @@ func (r *runtime) whyNotOpen(err error) error {
 	if !errors.As(err, &e) || e.Code != agent.CodeProviderGone {
 		return err
 	}
-	if how := r.link.Explain(); how != "" {
+	if how := r.Link.Explain(); how != "" {
 		return agent.Errorf(agent.CodeProviderUnavailable, "%s ended while it started: %s", r.o.Title, how)
 	}
 	return e
@@ -155,7 +150,7 @@ func (r *runtime) whyNotOpen(err error) error {
 
 // handshake opens the conversation and the session, and sets what the person chose.
 func (r *runtime) handshake(ctx context.Context) error {
-	w := newWaiter()
-	r.do(func() { r.hello(w, r.o.Version) })
-	return r.await(ctx, w)
+	w := serial.NewWaiter()
+	r.Do(func() { r.hello(w, r.o.Version) })
+	return r.Await(ctx, w)
 }

@@ -7,13 +7,14 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 )
 
 // cancelRun is one Cancel call under way.
 type cancelRun struct {
 	heard   func(agent.Evidence)
 	targets []*cancelTarget
-	wait    *waiter
+	wait    *serial.Waiter
 }
 
 // cancelTarget is one exact turn to stop.
@@ -30,10 +31,10 @@ type cancelTarget struct {
 // the agent lets be stopped alone: agents differ in which children a stop of the root takes
 // along (decisions.md 14). A cancel has no answer: only the turn's own end confirms it.
 func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agent.Evidence)) error {
-	run := &cancelRun{heard: heard, wait: newWaiter()}
-	r.do(func() {
+	run := &cancelRun{heard: heard, wait: serial.NewWaiter()}
+	r.Do(func() {
 		if err := r.gone(); err != nil {
-			r.finish(run.wait, err)
+			r.Finish(run.wait, err)
 			return
 		}
 		r.flushArrivals()
@@ -44,8 +45,8 @@ func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agen
 		}
 		r.settleRun(run)
 	})
-	err := r.await(ctx, run.wait)
-	r.do(func() {
+	err := r.Await(ctx, run.wait)
+	r.Do(func() {
 		r.cancels = without(r.cancels, run)
 		if ctx.Err() != nil { // nobody waits for an answer in a turn that is given up
 			r.answerClosed(func(p *prompt) bool { return true })
@@ -98,7 +99,7 @@ func (r *runtime) stopTarget(run *cancelRun, ct *cancelTarget) {
 	case r.mayStop(ct.lane):
 		r.stopChild(run, ct)
 	default: // its own end may still come, or the grant
-		r.diagnose(provider.Held, acp.MethodCancel, "not granted: "+ct.lane.id)
+		r.Diagnose(provider.Held, acp.MethodCancel, "not granted: "+ct.lane.id)
 	}
 }
 
@@ -116,7 +117,7 @@ func (r *runtime) stopRoot(run *cancelRun, ct *cancelTarget) {
 	r.stop(r.root.id, func(err error) {
 		switch {
 		case err != nil:
-			r.finish(run.wait, r.callError("stop the turn", err)) // never a success
+			r.Finish(run.wait, r.callError("stop the turn", err)) // never a success
 		case ct.turn == nil || ct.turn.ended && !ct.done:
 			r.hear(run, ct, agent.TargetAcknowledged)
 			ct.done = true
@@ -131,7 +132,7 @@ func (r *runtime) endUnsent(u *turn) {
 	if x := u.text; x != nil {
 		x.lost = true
 		r.putText(x, agent.MessageUndelivered)
-		r.finish(x.wait, agent.Errorf(agent.CodeTurnCanceling, "the turn was stopped before the message was sent"))
+		r.Finish(x.wait, agent.Errorf(agent.CodeTurnCanceling, "the turn was stopped before the message was sent"))
 	}
 	r.end(u, agent.OutcomeInterrupted, nil, u.reserved)
 }
@@ -150,7 +151,7 @@ func (r *runtime) stopChild(run *cancelRun, ct *cancelTarget) {
 	ct.sent = true
 	r.stop(ct.lane.id, func(err error) {
 		if err != nil {
-			r.finish(run.wait, r.callError("stop the agent", err))
+			r.Finish(run.wait, r.callError("stop the agent", err))
 		}
 	})
 	r.answerClosed(func(p *prompt) bool { return p.lane == ct.lane })
@@ -218,7 +219,7 @@ func (r *runtime) hear(run *cancelRun, ct *cancelTarget, state agent.TargetState
 	}
 	ct.done = state == agent.TargetCanceled || state == agent.TargetAlreadyTerminal
 	e := agent.Evidence{SessionID: ct.Session, TurnID: ct.Turn, State: state}
-	r.later(func() { run.heard(e) })
+	r.Later(func() { run.heard(e) })
 }
 
 // settleRun ends a cancel whose targets are all accounted for.
@@ -228,7 +229,7 @@ func (r *runtime) settleRun(run *cancelRun) {
 			return
 		}
 	}
-	r.finish(run.wait, nil)
+	r.Finish(run.wait, nil)
 }
 
 // stopLoose asks a child to stop whom no cancel waits for, if the agent lets it be stopped.
@@ -240,7 +241,7 @@ func (r *runtime) stopLoose(l *lane) {
 
 // Forget implements provider.Runtime.
 func (r *runtime) Forget(_ context.Context, sessions []agent.SessionID) {
-	r.do(func() {
+	r.Do(func() {
 		if r.gone() != nil {
 			return
 		}

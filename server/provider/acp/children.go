@@ -25,10 +25,10 @@ func (r *runtime) announced(parent *lane, u *acp.SubagentUpdate) {
 	l := r.byID[u.SessionID]
 	switch {
 	case u.SessionID == "", l != nil && parent.below(l): // itself, or an ancestor
-		r.diagnose(provider.Malformed, string(acp.UpdateSubagent), "a session below itself: "+u.SessionID)
+		r.Diagnose(provider.Malformed, string(acp.UpdateSubagent), "a session below itself: "+u.SessionID)
 		return
 	case l != nil && l.parent != parent:
-		r.diagnose(provider.Refused, string(acp.UpdateSubagent), "another parent for "+u.SessionID)
+		r.Diagnose(provider.Refused, string(acp.UpdateSubagent), "another parent for "+u.SessionID)
 		return
 	}
 	fresh := l == nil
@@ -69,7 +69,7 @@ func (r *runtime) describe(l *lane, u *acp.SubagentUpdate) {
 	}
 	l.title, l.about = title, about
 	if l.known && !l.shut && !r.loading() {
-		r.apply(agent.SessionDescribed{Session: l.session, Title: l.title, AgentType: l.agentType()})
+		r.Apply(agent.SessionDescribed{Session: l.session, Title: l.title, AgentType: l.agentType()})
 	}
 }
 
@@ -107,7 +107,7 @@ func (r *runtime) childState(l *lane, from *level, st *acp.StateUpdate) {
 			r.endChild(l, st)
 		}
 	default:
-		r.diagnose(provider.Ignored, "state", string(st.State)+" "+l.id)
+		r.Diagnose(provider.Ignored, "state", string(st.State)+" "+l.id)
 	}
 	r.tellGrant(l)
 }
@@ -162,18 +162,18 @@ func (r *runtime) bear(l *lane) {
 		return
 	}
 	started := agent.ChildStarted{
-		Session: r.mint.Session(), Turn: r.mint.Turn(), Parent: l.parent.session, ParentTurn: parent.id,
+		Session: r.Mint.Session(), Turn: r.Mint.Turn(), Parent: l.parent.session, ParentTurn: parent.id,
 		Call: agent.CallID(l.call), Title: l.title, Prompt: show.Input(l.prompt), AgentType: l.agentType(), Model: l.model,
 		Handles: agent.Handles{ThreadID: l.id, ParentToolUseID: l.call},
 	}
-	applied, ok := r.apply(started)
+	applied, ok := r.Apply(started)
 	if ok && applied.Verdict == agent.VerdictRefused && applied.Code == agent.CodeTurnSettled {
 		// The root's turn is over: this is work of the agent's own.
 		if parent = r.unasked(); parent != nil {
 			if l.parent.isRoot() {
 				started.ParentTurn = parent.id
 			}
-			applied, ok = r.apply(started)
+			applied, ok = r.Apply(started)
 		}
 	}
 	if !ok || applied.Verdict == agent.VerdictRefused {
@@ -185,7 +185,7 @@ func (r *runtime) bear(l *lane) {
 	u := &turn{id: started.Turn, begun: true}
 	l.add(u)
 	l.live = u
-	r.apply(agent.TurnStarted{Session: l.session, Turn: u.id, Trigger: agent.TriggerDelegation})
+	r.Apply(agent.TurnStarted{Session: l.session, Turn: u.id, Trigger: agent.TriggerDelegation})
 	r.showLaunch(l)
 	if len(r.open) > 0 {
 		r.delivered(r.open[0])
@@ -195,18 +195,18 @@ func (r *runtime) bear(l *lane) {
 
 // beginTurn opens a later turn of a child that storage knows.
 func (r *runtime) beginTurn(l *lane) {
-	u := &turn{id: r.mint.Turn(), begun: true}
+	u := &turn{id: r.Mint.Turn(), begun: true}
 	started := agent.TurnStarted{Session: l.session, Turn: u.id, Trigger: agent.TriggerGuidance}
-	applied, ok := r.apply(started)
+	applied, ok := r.Apply(started)
 	if ok && applied.Verdict == agent.VerdictRefused && applied.Code == agent.CodeTurnSettled && r.unasked() != nil {
-		applied, ok = r.apply(started)
+		applied, ok = r.Apply(started)
 		r.endUnasked()
 	}
 	if !ok || applied.Verdict == agent.VerdictRefused {
 		u.dropped = true
 		l.add(u)
 		l.live = u
-		r.diagnose(provider.Refused, "turn", string(applied.Code)+" "+l.id)
+		r.Diagnose(provider.Refused, "turn", string(applied.Code)+" "+l.id)
 		r.stopLoose(l)
 		return
 	}
@@ -220,7 +220,7 @@ func (r *runtime) beginTurn(l *lane) {
 // shutOut gives up a child that may not be: it is stopped, and nothing of it is shown.
 func (r *runtime) shutOut(l *lane, why string) {
 	l.shut = true
-	r.diagnose(provider.Refused, string(acp.UpdateSubagent), why+" "+l.id)
+	r.Diagnose(provider.Refused, string(acp.UpdateSubagent), why+" "+l.id)
 	r.stopLoose(l)
 }
 
@@ -245,9 +245,9 @@ func (r *runtime) endChild(l *lane, st *acp.StateUpdate) {
 	r.endLaunch(l, outcome)
 	r.withdrawOf(u)
 	if st.Usage != nil {
-		r.apply(agent.UsageReported{Session: l.session, Turn: u.id, Usage: usageOf(st.Usage)})
+		r.Apply(agent.UsageReported{Session: l.session, Turn: u.id, Usage: usageOf(st.Usage)})
 	}
-	r.apply(agent.TurnSettled{Session: l.session, Turn: u.id, Outcome: outcome, Err: why})
+	r.Apply(agent.TurnSettled{Session: l.session, Turn: u.id, Outcome: outcome, Err: why})
 	r.confirm(u, outcome)
 	if r.idle() {
 		r.dropHeld()
@@ -308,7 +308,7 @@ func (r *runtime) passed(l *lane, m *acp.SessionMessage) {
 			r.putNew(u, agent.Message{Role: agent.RoleSystem, Kind: agent.MessageNotice, Status: agent.MessageCompleted, Content: text})
 		}
 	default:
-		r.diagnose(provider.Ignored, string(acp.UpdateMessage), l.id)
+		r.Diagnose(provider.Ignored, string(acp.UpdateMessage), l.id)
 	}
 }
 
@@ -339,7 +339,7 @@ func (r *runtime) relaunch(l *lane, call, text string) {
 		return
 	}
 	r.putItem(l.launchIn, l.launch, agent.Message{Input: show.Input(text)})
-	r.apply(agent.SessionDescribed{Session: l.session, Prompt: show.Input(text), Handles: agent.Handles{ParentToolUseID: call}})
+	r.Apply(agent.SessionDescribed{Session: l.session, Prompt: show.Input(text), Handles: agent.Handles{ParentToolUseID: call}})
 }
 
 // endLaunch completes the entry of the parent that gave the work.

@@ -29,7 +29,7 @@ func (r *runtime) elicit(f wire.Frame) {
 		fields, err = form.Fields(q.RequestedSchema)
 	}
 	if err != nil || q.Mode != elicitForm && q.Mode != elicitURL {
-		r.diagnose(provider.Malformed, f.Method, string(f.ID))
+		r.Diagnose(provider.Malformed, f.Method, string(f.ID))
 		r.refuse(f.ID, wire.CodeInvalidParams, "the request cannot be shown to a person")
 		return
 	}

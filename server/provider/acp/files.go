@@ -23,21 +23,21 @@ type served func() (any, *wire.Error)
 func (r *runtime) serve(f wire.Frame) {
 	var of acp.SessionRef
 	if decode(f.Params, &of) != nil || r.byID[of.SessionID] == nil {
-		r.diagnose(provider.Refused, f.Method, of.SessionID)
+		r.Diagnose(provider.Refused, f.Method, of.SessionID)
 		r.refuse(f.ID, wire.CodeInvalidParams, "no such session here")
 		return
 	}
 	work := r.service(f)
 	r.served.Add(1)
-	r.later(func() {
-		provider.Go(r.sink, func() {
+	r.Later(func() {
+		provider.Go(r.Sink, func() {
 			defer r.served.Done()
 			result, fault := work()
 			if fault != nil {
-				r.unwritten(r.peer.Refuse(f.ID, fault))
+				r.Unwritten(r.peer.Refuse(f.ID, fault))
 				return
 			}
-			r.unwritten(r.peer.Reply(f.ID, result))
+			r.Unwritten(r.peer.Reply(f.ID, result))
 		})
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -41,7 +42,7 @@ func (r *runtime) tellGrant(l *lane) {
 		return
 	}
 	l.told = can
-	r.apply(agent.SessionDescribed{Session: l.session, Capabilities: &agent.Capabilities{ChildCancel: can, ConfirmsChildCancel: can}})
+	r.Apply(agent.SessionDescribed{Session: l.session, Capabilities: &agent.Capabilities{ChildCancel: can, ConfirmsChildCancel: can}})
 	if can {
 		r.stopGranted(l)
 	}
@@ -85,23 +86,23 @@ func (r *runtime) endLoad(epoch int, ok bool) {
 // succeeded, no child can be stopped alone. Errors: CodeProviderRefused, CodeTimeout,
 // CodeProviderGone.
 func (r *runtime) Reload(ctx context.Context) error {
-	w := newWaiter()
-	r.do(func() {
+	w := serial.NewWaiter()
+	r.Do(func() {
 		if err := r.gone(); err != nil {
-			r.finish(w, err)
+			r.Finish(w, err)
 			return
 		}
 		r.reload(w)
 	})
-	return r.await(ctx, w)
+	return r.Await(ctx, w)
 }
 
 // reload sends one load of the live session; w may be nil.
-func (r *runtime) reload(w *waiter) {
+func (r *runtime) reload(w *serial.Waiter) {
 	method, params := r.able.loadOf(r.version, r.root.id, r.params.Root.Cwd)
 	if method == "" {
 		if w != nil {
-			r.finish(w, agent.Errorf(agent.CodeProviderRefused, "%s cannot load a session", r.o.Title))
+			r.Finish(w, agent.Errorf(agent.CodeProviderRefused, "%s cannot load a session", r.o.Title))
 		}
 		return
 	}
@@ -120,10 +121,10 @@ func (r *runtime) reload(w *waiter) {
 			return
 		}
 		if a.Err != nil {
-			r.finish(w, r.callError("load the session again", a.Err))
+			r.Finish(w, r.callError("load the session again", a.Err))
 			return
 		}
-		r.finish(w, nil)
+		r.Finish(w, nil)
 	})
 }
 
@@ -132,7 +133,7 @@ func (r *runtime) reload(w *waiter) {
 func (r *runtime) loadFailed(err error) {
 	n := r.failures
 	r.failures++
-	r.diagnose(provider.Refused, acp.MethodLoadSession, "the live session could not be loaded")
+	r.Diagnose(provider.Refused, acp.MethodLoadSession, "the live session could not be loaded")
 	if n == 0 && r.liveChildren() > 0 {
 		r.notice(r.callError("load the session again", err).Message + ". Until that has succeeded its agents cannot be stopped one by one; stopping the whole turn works.")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -31,22 +32,22 @@ func (r *runtime) Guide(ctx context.Context, in provider.Input) error {
 		case r.able.steers:
 			r.steer(x)
 		default:
-			r.finish(x.wait, agent.Errorf(agent.CodeGuidanceUnsupported, "%s takes no message while it works", r.o.Title))
+			r.Finish(x.wait, agent.Errorf(agent.CodeGuidanceUnsupported, "%s takes no message while it works", r.o.Title))
 		}
 	})
 }
 
 // hand gives a person's message to the agent, and returns when it has been taken.
 func (r *runtime) hand(ctx context.Context, in provider.Input, how func(*userText)) error {
-	x := &userText{turn: in.Turn, message: in.Message, text: in.Text, wait: newWaiter()}
-	r.do(func() {
+	x := &userText{turn: in.Turn, message: in.Message, text: in.Text, wait: serial.NewWaiter()}
+	r.Do(func() {
 		if err := r.gone(); err != nil {
-			r.finish(x.wait, err)
+			r.Finish(x.wait, err)
 			return
 		}
 		how(x)
 	})
-	err := r.await(ctx, x.wait)
+	err := r.Await(ctx, x.wait)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return agent.Errorf(agent.CodeTimeout, "%s has not taken the message yet; it may still do so", r.o.Title)
 	}
@@ -59,7 +60,7 @@ func (r *runtime) hand(ctx context.Context, in provider.Input, how func(*userTex
 func (r *runtime) announce(x *userText) {
 	u, code := r.begin(x.turn, nil)
 	if code != "" {
-		r.finish(x.wait, agent.Errorf(code, "the turn takes no message any more"))
+		r.Finish(x.wait, agent.Errorf(code, "the turn takes no message any more"))
 		return
 	}
 	u.text = x
@@ -98,7 +99,7 @@ func (r *runtime) giveUpQueued() {
 		why := agent.Errorf(agent.CodeTimeout, "%s has not ended the turn that was stopped, and takes no message until then", r.o.Title)
 		u.text.lost = true
 		r.putText(u.text, agent.MessageUndelivered)
-		r.finish(u.text.wait, why)
+		r.Finish(u.text.wait, why)
 		r.endTurn(u, agent.OutcomeFailed, why)
 	}
 }
@@ -109,13 +110,13 @@ func (r *runtime) steer(x *userText) {
 	r.send(steering, params, takenBound, func(a wire.Answer) {
 		if a.Err == nil {
 			r.putText(x, agent.MessageCompleted)
-			r.finish(x.wait, nil)
+			r.Finish(x.wait, nil)
 			return
 		}
 		why := r.callError("take the message", a.Err)
 		if why.Code != agent.CodeProviderGone {
 			r.putText(x, agent.MessageUndelivered)
 		}
-		r.finish(x.wait, why)
+		r.Finish(x.wait, why)
 	})
 }

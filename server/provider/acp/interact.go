@@ -40,7 +40,7 @@ func (r *runtime) request(f wire.Frame) {
 		acp.MethodReleaseTerminal, acp.MethodWaitForTerminal, acp.MethodKillTerminal:
 		r.serve(f)
 	default:
-		r.diagnose(provider.Refused, f.Method, "")
+		r.Diagnose(provider.Refused, f.Method, "")
 		r.refuse(f.ID, wire.CodeMethodNotFound, "not served by this client")
 	}
 }
@@ -61,7 +61,7 @@ func (r *runtime) decline(f wire.Frame) {
 func (r *runtime) permission(f wire.Frame) {
 	var q acp.PermissionRequest
 	if err := decode(f.Params, &q); err != nil || q.SessionID == "" || len(q.Options) == 0 {
-		r.diagnose(provider.Malformed, f.Method, string(f.ID))
+		r.Diagnose(provider.Malformed, f.Method, string(f.ID))
 		r.refuse(f.ID, wire.CodeInvalidParams, "a permission needs a session and options")
 		return
 	}
@@ -162,7 +162,7 @@ func roleOf(kind string) string {
 // answer, nobody is asked.
 func (r *runtime) ask(f wire.Frame, p *prompt, i agent.Interaction) {
 	if slices.ContainsFunc(r.asked, func(o *prompt) bool { return o.id == f.ID }) {
-		r.diagnose(provider.Ignored, f.Method, "asked before: "+string(f.ID))
+		r.Diagnose(provider.Ignored, f.Method, "asked before: "+string(f.ID))
 		return
 	}
 	l := p.lane
@@ -174,19 +174,19 @@ func (r *runtime) ask(f wire.Frame, p *prompt, i agent.Interaction) {
 		return // until its work begins
 	}
 	if u == nil || u.dropped || u.closed || u.ended || l.shut {
-		r.diagnose(provider.Refused, f.Method, l.id)
+		r.Diagnose(provider.Refused, f.Method, l.id)
 		r.reply(f.ID, p.none)
 		return
 	}
-	p.turn, p.request = u, r.mint.Request()
+	p.turn, p.request = u, r.Mint.Request()
 	i.SessionID, i.TurnID, i.RequestID, i.ProviderTurnID = l.session, u.id, p.request, string(f.ID)
 	i.Owner = cmp.Or(i.Owner, agent.OwnerExact)
 	if i.Options == nil {
 		i.Options = []agent.Option{}
 	}
-	applied, ok := r.apply(agent.InteractionAsked{Interaction: i})
+	applied, ok := r.Apply(agent.InteractionAsked{Interaction: i})
 	if !ok || applied.Verdict == agent.VerdictRefused || applied.Verdict == agent.VerdictLate {
-		r.diagnose(provider.Refused, f.Method, l.id)
+		r.Diagnose(provider.Refused, f.Method, l.id)
 		r.reply(f.ID, p.none)
 		return
 	}
@@ -224,7 +224,7 @@ func (r *runtime) endAsk(p *prompt, step agent.InteractionStep) {
 	if p.given { // the agent may go on, and end, before its taking has been noted here
 		step = agent.AskResolved
 	}
-	r.apply(agent.InteractionEnded{Session: p.lane.session, Turn: p.turn.id, Request: p.request, Step: step})
+	r.Apply(agent.InteractionEnded{Session: p.lane.session, Turn: p.turn.id, Request: p.request, Step: step})
 }
 
 // unanswered answers a request with that nobody answers, unless it has its answer.
@@ -249,7 +249,7 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 	var p *prompt
 	var payload any
 	var err error
-	r.do(func() {
+	r.Do(func() {
 		at := slices.IndexFunc(r.asked, func(o *prompt) bool { return o.request == a.Interaction.RequestID })
 		if at >= 0 {
 			p = r.asked[at]
@@ -271,12 +271,12 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 	}
 	err = r.peer.Reply(p.id, payload)
 	if err == nil {
-		r.do(func() { r.asked = without(r.asked, p) })
+		r.Do(func() { r.asked = without(r.asked, p) })
 		return nil
 	}
-	r.unwritten(err)
+	r.Unwritten(err)
 	if errors.Is(err, wire.ErrMessageTooLong) { // nothing was written: another answer may do
-		r.do(func() { p.gone, p.given = p.turn.closed || p.turn.ended, false })
+		r.Do(func() { p.gone, p.given = p.turn.closed || p.turn.ended, false })
 	}
 	return r.callError("take the answer", err)
 }

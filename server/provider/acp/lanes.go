@@ -140,10 +140,10 @@ func (r *runtime) liveChildren() int {
 func (r *runtime) hold(id, method string, h held) bool {
 	lines, known := r.early[id]
 	if id == "" || !known && len(r.early) >= maxHeldOwners || len(lines) >= maxHeldLines {
-		r.diagnose(provider.Unrouted, method, id)
+		r.Diagnose(provider.Unrouted, method, id)
 		return false
 	}
-	r.diagnose(provider.Held, method, id)
+	r.Diagnose(provider.Held, method, id)
 	r.early[id] = append(lines, h)
 	return true
 }
@@ -171,10 +171,10 @@ func (r *runtime) dropHeld() {
 	for _, id := range sortedKeys(r.early) {
 		for _, h := range r.early[id] {
 			if h.request == nil {
-				r.diagnose(provider.Unrouted, string(h.update.Update.Kind), id)
+				r.Diagnose(provider.Unrouted, string(h.update.Update.Kind), id)
 				continue
 			}
-			r.diagnose(provider.Refused, h.request.Method, id)
+			r.Diagnose(provider.Refused, h.request.Method, id)
 			r.decline(*h.request)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/runner"
 	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
@@ -26,29 +27,17 @@ const (
 	settingBound   = 15 * time.Second // a mode, a model
 	takenBound     = 60 * time.Second // that a prompt of version 2, or a steering, is taken
 	finishBound    = 2 * time.Second  // session/close, before the process is ended
-	closeBound     = 15 * time.Second // the stop ladder when the runtime ends by itself
 	barrierBound   = 20 * time.Second // that a stopped turn ends, before the next one fails
 	silenceBound   = 5 * time.Minute
 )
 
 // runtime is one agent process with one root session and all its children.
 type runtime struct {
-	o      Options
-	params provider.OpenParams
-	sink   provider.Sink
-	clock  provider.Clock
-	mint   agent.Minter
-	link   Transport
-	peer   *wire.Peer
-	ended  chan struct{} // the reading goroutine is through
-	quit   chan struct{} // closed when the runtime must end by itself
-	quits  sync.Once
-	served sync.WaitGroup // files and terminals that are being served
-	loop   *serial.Loop   // what follows is guarded by its lock
-
-	closing bool  // Close was called: nothing is reported any more
-	broken  error // storage failed: the runtime ends
-	ready   bool  // the handshake is done; an end from now on is a loss
+	o              Options
+	params         provider.OpenParams
+	peer           *wire.Peer
+	served         sync.WaitGroup // files and terminals that are being served
+	*runner.Runner                // its lock guards what follows
 
 	version int // of the protocol that is spoken
 	able    abilities
@@ -67,13 +56,12 @@ type runtime struct {
 // newRuntime wires a runtime to a transport; nothing is read before run.
 func newRuntime(sink provider.Sink, link Transport, o Options, p provider.OpenParams) *runtime {
 	r := &runtime{
-		o: o, params: p, sink: sink, clock: sink.Clock(), mint: sink.Mint(), link: link, loop: serial.New(o.Park),
-		ended:     make(chan struct{}),
-		quit:      make(chan struct{}),
+		o: o, params: p,
 		version:   o.Version,
 		lanes:     newLanes(p.Root.ID),
 		terminals: map[string]*terminal{},
 	}
+	r.Runner = runner.New(sink, link, o.Park, func(err error) { r.peer.Close(err) })
 	r.peer = wire.NewPeer(link, link, wire.Options{
 		Version: "2.0", Handler: r.handle, OnDiagnostic: r.odd, OnFrame: r.recorder(), Refuse: true,
 	})
@@ -100,71 +88,18 @@ func (r *runtime) odd(d wire.Diagnostic) {
 	if d.Kind == wire.DiagLateAnswer || d.Kind == wire.DiagUnknownAnswer {
 		kind = provider.Late
 	}
-	r.do(func() { r.diagnose(kind, string(d.Kind), string(d.ID)) })
+	r.Do(func() { r.Diagnose(kind, string(d.Kind), string(d.ID)) })
 }
-
-// do runs f under the lock and afterwards what f put off.
-func (r *runtime) do(f func()) { r.loop.Do(f) }
-
-// later puts f off until the lock is released. Called with the lock held.
-func (r *runtime) later(f func()) { r.loop.Later(f) }
-
-// waiter is one call of the daemon that waits for the provider.
-type waiter = serial.Waiter
-
-func newWaiter() *waiter { return serial.NewWaiter() }
-
-// finish lets a waiter go, after everything put off before. Called with the lock held;
-// the first call counts.
-func (r *runtime) finish(w *waiter, err error) { r.loop.Finish(w, err) }
-
-// await blocks until the waiter is let go or ctx ends. Called without the lock.
-func (r *runtime) await(ctx context.Context, w *waiter) error { return r.loop.Await(ctx, w) }
 
 // after has f called under the lock later, unless the runtime is over by then.
 func (r *runtime) after(d time.Duration, f func()) (stop func() bool) {
-	return r.clock.AfterFunc(d, func() {
-		r.do(func() {
+	return r.Clock.AfterFunc(d, func() {
+		r.Do(func() {
 			if r.gone() == nil {
 				f()
 			}
 		})
 	})
-}
-
-// apply commits one fact. False means that storage failed and the runtime ends.
-// Called with the lock held.
-func (r *runtime) apply(f agent.Fact) (agent.Applied, bool) {
-	if r.closing || r.broken != nil {
-		return agent.Applied{Verdict: agent.VerdictRefused, Code: agent.CodeProviderGone}, false
-	}
-	applied, err := r.sink.Apply(f)
-	if err != nil {
-		r.fail(err)
-		return agent.Applied{}, false
-	}
-	return applied, true
-}
-
-// fail ends the runtime because storage cannot take what it learns.
-func (r *runtime) fail(err error) {
-	if r.broken == nil {
-		r.broken = err
-		r.later(func() { r.abandon(err) })
-	}
-}
-
-// abandon ends the runtime from within. The reading goroutine is blocked in the agent's
-// output until the agent has ended: that is run's to do.
-func (r *runtime) abandon(err error) {
-	r.peer.Close(err)
-	r.quits.Do(func() { close(r.quit) })
-}
-
-func (r *runtime) diagnose(kind provider.DiagnosticKind, method, detail string) {
-	if !r.closing {
-		r.sink.Diagnose(provider.Diagnostic{Kind: kind, Method: method, Detail: detail})
-	}
 }
 
 // errNoAnswer: the bound of a request has passed.
@@ -177,9 +112,9 @@ func (r *runtime) send(method string, params any, bound time.Duration, done func
 	over := false // guarded by the lock
 	stop := func() bool { return true }
 	once := func(a wire.Answer) {
-		r.do(func() {
+		r.Do(func() {
 			if over {
-				r.diagnose(provider.Late, method, "answer")
+				r.Diagnose(provider.Late, method, "answer")
 				return
 			}
 			over = true
@@ -189,8 +124,8 @@ func (r *runtime) send(method string, params any, bound time.Duration, done func
 		})
 	}
 	if bound > 0 {
-		stop = r.clock.AfterFunc(bound, func() {
-			r.do(func() {
+		stop = r.Clock.AfterFunc(bound, func() {
+			r.Do(func() {
 				if !over {
 					over = true
 					done(wire.Answer{Method: method, Err: errNoAnswer})
@@ -198,9 +133,9 @@ func (r *runtime) send(method string, params any, bound time.Duration, done func
 			})
 		})
 	}
-	r.later(func() {
+	r.Later(func() {
 		if _, err := r.peer.Go(method, params, once); err != nil {
-			r.unwritten(err)
+			r.Unwritten(err)
 			once(wire.Answer{Method: method, Err: err})
 		}
 	})
@@ -209,89 +144,68 @@ func (r *runtime) send(method string, params any, bound time.Duration, done func
 // stop writes the stop of a session after the lock is released. It has no answer; done, if
 // not nil, hears with the lock held whether it was written.
 func (r *runtime) stop(session string, done func(error)) {
-	r.later(func() {
+	r.Later(func() {
 		err := r.peer.Notify(acp.MethodCancel, acp.SessionRef{SessionID: session})
-		r.unwritten(err)
+		r.Unwritten(err)
 		if done != nil {
-			r.do(func() { done(err) })
+			r.Do(func() { done(err) })
 		}
 	})
 }
 
 // reply answers a request of the agent after the lock is released.
 func (r *runtime) reply(id wire.RawID, result any) {
-	r.later(func() { r.unwritten(r.peer.Reply(id, result)) })
+	r.Later(func() { r.Unwritten(r.peer.Reply(id, result)) })
 }
 
 // refuse answers a request of the agent with an error after the lock is released.
 func (r *runtime) refuse(id wire.RawID, code int, why string) {
-	r.later(func() { r.unwritten(r.peer.ReplyError(id, code, why)) })
-}
-
-// unwritten ends the runtime after a failed write: how much of the line arrived is not
-// known, so the stream cannot be used again.
-func (r *runtime) unwritten(err error) {
-	var broken *wire.WriteError
-	if errors.As(err, &broken) {
-		r.abandon(err)
-	}
+	r.Later(func() { r.Unwritten(r.peer.ReplyError(id, code, why)) })
 }
 
 // gone says why nothing can be asked of the agent any more, nil if it can. Called with the
 // lock held.
 func (r *runtime) gone() error {
-	if r.closing || r.broken != nil || r.peer.Err() != nil {
+	if r.Over() || r.peer.Err() != nil {
 		return agent.Errorf(agent.CodeProviderGone, "the %s process has ended", r.o.Title)
 	}
 	return nil
 }
 
-// run reads until the agent ends, and then says what was lost.
+// run reads until the agent ends.
 func (r *runtime) run() {
-	defer close(r.ended)
-	over, closed := make(chan struct{}), make(chan struct{})
-	provider.Go(r.sink, func() {
-		defer close(closed)
-		select {
-		case <-r.quit:
-		case <-over:
-		}
-		ctx, stop := context.WithTimeout(context.Background(), closeBound)
-		defer stop()
-		_ = r.link.Close(ctx) // a process that will not die is reported by its own log line
-	})
-	reason := r.peer.Run()
-	close(over)
-	<-closed
-	r.do(func() { r.endTerminals() })
+	r.Serve(r.peer.Run, r.lost)
+}
+
+// lost ends what the agent had us serve, lets go of everybody who waits for it, and says what
+// was lost with it.
+func (r *runtime) lost(reason error) {
+	r.Do(func() { r.endTerminals() })
 	r.served.Wait()
-	r.do(func() {
+	r.Do(func() {
 		r.stopTimers()
 		why := agent.Errorf(agent.CodeProviderGone, "the %s process ended", r.o.Title)
 		for _, c := range r.cancels {
-			r.finish(c.wait, why)
+			r.Finish(c.wait, why)
 		}
 		r.cancels = nil
 		r.letGo(why)
-		if r.closing || !r.ready {
+		if !r.Losing() {
 			return
 		}
 		for _, l := range r.children { // a grant is its process's
 			l.granted = false
 			r.tellGrant(l)
 		}
-		if _, err := r.sink.Apply(agent.SessionLost{Session: r.root.session, Err: r.lossError(reason)}); err != nil {
-			r.sink.Diagnose(provider.Diagnostic{Kind: provider.Refused, Method: "exit", Detail: "the loss could not be recorded"})
-		}
-		r.closing = true
+		r.Lose(r.root.session, r.lossError(reason))
 	})
 }
 
 func (r *runtime) lossError(reason error) *agent.Error {
-	if r.broken != nil {
+	if r.Broken() {
 		return agent.Errorf(agent.CodeUnavailable, "the session was closed because its events could not be stored")
 	}
-	if how := r.link.Explain(); how != "" {
+	if how := r.Link.Explain(); how != "" {
 		return agent.Errorf(agent.CodeProviderGone, "%s ended: %s", r.o.Title, how)
 	}
 	if reason != nil {
@@ -302,34 +216,31 @@ func (r *runtime) lossError(reason error) *agent.Error {
 
 // Close implements provider.Runtime.
 func (r *runtime) Close(ctx context.Context) error {
-	w := newWaiter()
-	r.do(func() {
-		asks := r.ready && r.gone() == nil && r.able.close
-		r.closing = true
+	w := serial.NewWaiter()
+	r.Do(func() {
+		asks := r.Ready && r.gone() == nil && r.able.close
+		r.Hush()
 		if !asks {
-			r.finish(w, nil)
+			r.Finish(w, nil)
 			return
 		}
-		r.send(acp.MethodCloseSession, acp.SessionRef{SessionID: r.root.id}, finishBound, func(wire.Answer) { r.finish(w, nil) })
+		r.send(acp.MethodCloseSession, acp.SessionRef{SessionID: r.root.id}, finishBound, func(wire.Answer) { r.Finish(w, nil) })
 	})
-	_ = r.await(ctx, w) // the process ends in any case
-	r.abandon(nil)
-	err := r.link.Close(ctx)
+	_ = r.Await(ctx, w) // the process ends in any case
+	r.Abandon(nil)
+	err := r.Link.Close(ctx)
 	select {
-	case <-r.ended:
+	case <-r.Done():
 	case <-ctx.Done():
 		return errors.Join(err, ctx.Err())
 	}
 	return err
 }
 
-// Done implements provider.Runtime.
-func (r *runtime) Done() <-chan struct{} { return r.ended }
-
 // handle is the reading goroutine's entry: one line, start to end.
 func (r *runtime) handle(f wire.Frame) {
-	r.do(func() {
-		if r.closing || r.broken != nil {
+	r.Do(func() {
+		if r.Over() {
 			if f.Kind == wire.KindRequest {
 				r.refuse(f.ID, wire.CodeInternalError, "the session is being closed")
 			}
@@ -351,11 +262,11 @@ func (r *runtime) notified(f wire.Frame) {
 	case acp.MethodUpdate:
 		var n acp.SessionNotification
 		if err := decode(f.Params, &n); err != nil || n.SessionID == "" {
-			r.diagnose(provider.Malformed, f.Method, "")
+			r.Diagnose(provider.Malformed, f.Method, "")
 			return
 		}
 		if n.Update.Err != nil {
-			r.diagnose(provider.Malformed, string(n.Update.Kind), n.SessionID)
+			r.Diagnose(provider.Malformed, string(n.Update.Kind), n.SessionID)
 			return
 		}
 		if !announces(n.Update) {
@@ -373,7 +284,7 @@ func (r *runtime) notified(f wire.Frame) {
 			r.elicited(p.ElicitationID)
 		}
 	default:
-		r.diagnose(provider.Ignored, f.Method, "")
+		r.Diagnose(provider.Ignored, f.Method, "")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -49,22 +50,22 @@ func (r *runtime) Fork(ctx context.Context) (string, error) {
 
 // demand sends a request that the agent may not serve, and waits for its answer.
 func (r *runtime) demand(ctx context.Context, able func(abilities) bool, method string, params func() any, what string, result any) error {
-	w := newWaiter()
-	r.do(func() {
+	w := serial.NewWaiter()
+	r.Do(func() {
 		switch gone := r.gone(); {
 		case gone != nil:
-			r.finish(w, gone)
+			r.Finish(w, gone)
 		case !able(r.able):
-			r.finish(w, agent.Errorf(agent.CodeProviderRefused, "%s cannot %s", r.o.Title, what))
+			r.Finish(w, agent.Errorf(agent.CodeProviderRefused, "%s cannot %s", r.o.Title, what))
 		default:
 			r.send(method, params(), sessionBound, func(a wire.Answer) {
 				if err := a.Decode(result); err != nil {
-					r.finish(w, r.callError(what, err))
+					r.Finish(w, r.callError(what, err))
 					return
 				}
-				r.finish(w, nil)
+				r.Finish(w, nil)
 			})
 		}
 	})
-	return r.await(ctx, w)
+	return r.Await(ctx, w)
 }

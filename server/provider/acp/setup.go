@@ -10,6 +10,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -34,7 +35,7 @@ type offers struct {
 
 // hello negotiates the version. An agent that has only another one says so in its answer,
 // or by an error that names what it has.
-func (r *runtime) hello(w *waiter, version int) {
+func (r *runtime) hello(w *serial.Waiter, version int) {
 	me := &acp.Implementation{Name: clientName, Title: "Turnkeeper", Version: "1"}
 	forms := &acp.Elicitations{Form: &acp.Empty{}, URL: &acp.Empty{}}
 	hello := acp.InitializeRequest{
@@ -52,11 +53,11 @@ func (r *runtime) hello(w *waiter, version int) {
 				r.hello(w, acp.V2)
 				return
 			}
-			r.finish(w, r.callError("start up", err))
+			r.Finish(w, r.callError("start up", err))
 			return
 		}
 		if got.ProtocolVersion != acp.V1 && got.ProtocolVersion != acp.V2 {
-			r.finish(w, agent.Errorf(agent.CodeProviderUnavailable, "%s speaks version %d of the protocol, which is not known here", r.o.Title, got.ProtocolVersion))
+			r.Finish(w, agent.Errorf(agent.CodeProviderUnavailable, "%s speaks version %d of the protocol, which is not known here", r.o.Title, got.ProtocolVersion))
 			return
 		}
 		r.version = got.ProtocolVersion
@@ -125,7 +126,7 @@ func (r *runtime) capabilities() *agent.Capabilities {
 }
 
 // attach begins the session, or takes it up again.
-func (r *runtime) attach(w *waiter) {
+func (r *runtime) attach(w *serial.Waiter) {
 	id, cwd := r.params.Root.ProviderSessionID, r.params.Root.Cwd
 	if id == "" {
 		r.newSession(w)
@@ -139,15 +140,15 @@ func (r *runtime) attach(w *waiter) {
 }
 
 // newSession begins a new session. What is said of it before the answer is held.
-func (r *runtime) newSession(w *waiter) {
+func (r *runtime) newSession(w *serial.Waiter) {
 	r.send(acp.MethodNewSession, acp.NewSessionRequest{Cwd: r.params.Root.Cwd, MCPServers: []json.RawMessage{}}, sessionBound, func(a wire.Answer) {
 		var got acp.SessionResponse
 		if err := a.Decode(&got); err != nil {
-			r.finish(w, r.callError("begin a session", err))
+			r.Finish(w, r.callError("begin a session", err))
 			return
 		}
 		if got.SessionID == "" {
-			r.finish(w, agent.Errorf(agent.CodeProviderRefused, "%s began a session without a name", r.o.Title))
+			r.Finish(w, agent.Errorf(agent.CodeProviderRefused, "%s began a session without a name", r.o.Title))
 			return
 		}
 		r.valid = true
@@ -157,7 +158,7 @@ func (r *runtime) newSession(w *waiter) {
 
 // takeUp resumes or loads the session of before. What the agent repeats is history. Where
 // it does not have the session any more, a new one begins and the person is told.
-func (r *runtime) takeUp(w *waiter, method string, params any) {
+func (r *runtime) takeUp(w *serial.Waiter, method string, params any) {
 	id := r.params.Root.ProviderSessionID
 	if method == "" {
 		r.forgotten(w)
@@ -175,7 +176,7 @@ func (r *runtime) takeUp(w *waiter, method string, params any) {
 		case err == nil:
 			r.opened(w, id, &got)
 		case !errors.As(err, &refused) || refused.Code == acp.CodeAuthRequired || busy(refused):
-			r.finish(w, r.callError("take up the session", err))
+			r.Finish(w, r.callError("take up the session", err))
 		case method == acp.MethodResumeSession && r.able.load:
 			method, params := r.able.loadOf(r.version, id, r.params.Root.Cwd)
 			r.takeUp(w, method, params)
@@ -191,8 +192,8 @@ func busy(e *wire.Error) bool {
 }
 
 // forgotten begins anew because the agent has nothing of the session.
-func (r *runtime) forgotten(w *waiter) {
-	r.diagnose(provider.Refused, "resume", r.params.Root.ProviderSessionID)
+func (r *runtime) forgotten(w *serial.Waiter) {
+	r.Diagnose(provider.Refused, "resume", r.params.Root.ProviderSessionID)
 	delete(r.byID, r.root.id)
 	r.root.id = ""
 	if last := r.params.Root.LatestTurn; last != nil && len(r.params.ProviderTurns) > 0 {
@@ -224,17 +225,17 @@ func (a abilities) loadOf(version int, id, cwd string) (string, any) {
 }
 
 // opened takes the answer that begins or takes up the session, and sets what was chosen.
-func (r *runtime) opened(w *waiter, id string, got *acp.SessionResponse) {
+func (r *runtime) opened(w *serial.Waiter, id string, got *acp.SessionResponse) {
 	r.offered(got)
-	r.apply(agent.SessionDescribed{Session: r.root.session, ProviderSessionID: id, Capabilities: r.capabilities()})
+	r.Apply(agent.SessionDescribed{Session: r.root.session, ProviderSessionID: id, Capabilities: r.capabilities()})
 	r.rootIs(id)
-	r.ready = true
+	r.Ready = true
 	r.o.learn(r.card())
 	r.choose(func(err error) {
 		if err != nil {
-			r.ready = false // it never was of use
+			r.Ready = false // it never was of use
 		}
-		r.finish(w, err)
+		r.Finish(w, err)
 	})
 }
 
@@ -260,7 +261,7 @@ func (r *runtime) optionsAre(l *lane, options []acp.ConfigOption) {
 	if model := options[at].Current(); model != "" && model != l.model {
 		l.model = model
 		if l.known && !l.shut {
-			r.apply(agent.SessionDescribed{Session: l.session, Model: model})
+			r.Apply(agent.SessionDescribed{Session: l.session, Model: model})
 		}
 	}
 }
@@ -311,7 +312,7 @@ func (r *runtime) choose(done func(error)) {
 			return
 		}
 		if err != nil {
-			r.diagnose(provider.Refused, acp.MethodSetMode, mode)
+			r.Diagnose(provider.Refused, acp.MethodSetMode, mode)
 		}
 		r.setModel(r.params.Root.Model, done)
 	})

@@ -64,11 +64,11 @@ func (r *runtime) createTerminal(q *acp.CreateTerminalRequest) (any, error) {
 	}
 	var id string
 	full := false
-	r.do(func() {
+	r.Do(func() {
 		if full = len(r.terminals) >= maxTerminals || r.gone() != nil; full {
 			return
 		}
-		id = fmt.Sprintf("term-%s", r.mint.Request())
+		id = fmt.Sprintf("term-%s", r.Mint.Request())
 	})
 	if full {
 		return nil, errTooManyTerms
@@ -80,7 +80,7 @@ func (r *runtime) createTerminal(q *acp.CreateTerminalRequest) (any, error) {
 	_ = t.process.Stdin().Close() // nobody types
 	go t.collect()
 	late := false
-	r.do(func() {
+	r.Do(func() {
 		if late = r.gone() != nil; !late {
 			r.terminals[id] = t
 		}
@@ -148,7 +148,7 @@ func (t *terminal) keep(b []byte) {
 // terminal serves what is asked of a command that was run.
 func (r *runtime) terminal(method string, q *acp.TerminalRef) (any, error) {
 	var t *terminal
-	r.do(func() {
+	r.Do(func() {
 		if t = r.terminals[q.TerminalID]; t != nil && t.session != q.SessionID {
 			t = nil
 		}
@@ -207,7 +207,7 @@ func (r *runtime) endTerminals() {
 	for _, id := range sortedKeys(r.terminals) {
 		t := r.terminals[id]
 		r.served.Add(1)
-		r.later(func() {
+		r.Later(func() {
 			go func() {
 				defer r.served.Done()
 				t.end()

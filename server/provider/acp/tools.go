@@ -64,7 +64,7 @@ func (r *runtime) toolCall(u *turn, c *acp.ToolCall) {
 	t.patch(c)
 	loud := t.status != before || c.Content.Said() || c.Title.Said() || c.RawInput != nil || c.RawOutput != nil || i.message == ""
 	r.terminalsOf(holder, i, c)
-	if loud || r.clock.Now().Sub(t.put) >= outputPause {
+	if loud || r.Clock.Now().Sub(t.put) >= outputPause {
 		r.putTool(holder, i, "")
 	}
 }
@@ -185,7 +185,7 @@ func (r *runtime) terminalChanged(o *output, now bool) {
 	if o.call == nil || o.turn.dropped || o.turn.lane.shut {
 		return
 	}
-	if now || r.clock.Now().Sub(o.call.tool.put) >= outputPause {
+	if now || r.Clock.Now().Sub(o.call.tool.put) >= outputPause {
 		r.putTool(o.turn, o.call, "")
 	}
 }
@@ -193,7 +193,7 @@ func (r *runtime) terminalChanged(o *output, now bool) {
 // putTool shows a tool call as it stands; status outranks its own.
 func (r *runtime) putTool(u *turn, i *item, status agent.MessageStatus) {
 	t := i.tool
-	t.put = r.clock.Now()
+	t.put = r.Clock.Now()
 	m := agent.Message{
 		Name: cmp.Or(t.name, t.kind, "tool"), Title: show.Title(cmp.Or(t.title, t.name, t.kind, "Tool")),
 		Input: show.Input(show.JSON(t.input)), Output: show.Output(t.output()), Status: cmp.Or(status, t.messageStatus()),

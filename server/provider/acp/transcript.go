@@ -49,7 +49,7 @@ func (r *runtime) shown(l *lane, n *acp.SessionNotification) {
 		r.terminalGrew(l, v.TerminalID, string(v.Data))
 		return
 	case nil:
-		r.diagnose(provider.Ignored, cmp.Or(string(n.Update.Kind), "update"), l.id)
+		r.Diagnose(provider.Ignored, cmp.Or(string(n.Update.Kind), "update"), l.id)
 		return
 	}
 	u := r.shownIn(l)
@@ -58,15 +58,15 @@ func (r *runtime) shown(l *lane, n *acp.SessionNotification) {
 		return
 	}
 	if u == nil {
-		r.diagnose(provider.Unrouted, string(n.Update.Kind), "no turn has begun")
+		r.Diagnose(provider.Unrouted, string(n.Update.Kind), "no turn has begun")
 		return
 	}
 	switch {
 	case u.dropped || l.shut:
-		r.diagnose(provider.Late, string(n.Update.Kind), l.id)
+		r.Diagnose(provider.Late, string(n.Update.Kind), l.id)
 		return
 	case u.ended:
-		r.diagnose(provider.Late, string(n.Update.Kind), l.id)
+		r.Diagnose(provider.Late, string(n.Update.Kind), l.id)
 	case l.isRoot():
 		r.delivered(u)
 	}
@@ -145,12 +145,7 @@ func (r *runtime) chunk(u *turn, kind acp.UpdateKind, c *acp.MessageChunk) {
 	if i.message == "" {
 		r.putItem(u, i, agent.Message{Status: agent.MessageStreaming})
 	}
-	if r.broken != nil {
-		return
-	}
-	if err := r.sink.Text(u.lane.session, u.id, i.message, text); err != nil {
-		r.fail(err)
-	}
+	r.Text(u.lane.session, u.id, i.message, text)
 }
 
 // is reports whether an entry is the newest part of a message.
@@ -290,7 +285,7 @@ func (u *turn) entry(id string, role agent.Role, kind agent.MessageKind) *item {
 // putItem creates an item's message or says more about it.
 func (r *runtime) putItem(u *turn, i *item, m agent.Message) {
 	if i.message == "" {
-		i.message = r.mint.Message()
+		i.message = r.Mint.Message()
 	}
 	if i.ended {
 		m.Status = ""
@@ -299,7 +294,7 @@ func (r *runtime) putItem(u *turn, i *item, m agent.Message) {
 		m.Status = agent.MessageInterrupted // nothing runs in a turn that has ended
 	}
 	m.ID, m.SessionID, m.TurnID, m.Role, m.Kind, m.CallID = i.message, u.lane.session, u.id, i.role, i.kind, i.call
-	r.apply(agent.MessagePut{Message: m})
+	r.Apply(agent.MessagePut{Message: m})
 	if m.Status != "" {
 		i.status = m.Status
 		i.ended = m.Status.Ended()
@@ -314,8 +309,8 @@ func (r *runtime) putNew(u *turn, m agent.Message) {
 	if !u.ended {
 		r.endWriting(u)
 	}
-	m.ID, m.SessionID, m.TurnID = r.mint.Message(), u.lane.session, u.id
-	r.apply(agent.MessagePut{Message: m})
+	m.ID, m.SessionID, m.TurnID = r.Mint.Message(), u.lane.session, u.id
+	r.Apply(agent.MessagePut{Message: m})
 }
 
 // notice tells the person something in the root's latest turn.

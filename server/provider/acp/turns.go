@@ -11,6 +11,7 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -50,7 +51,7 @@ type userText struct {
 	turn    agent.TurnID
 	message agent.MessageID
 	text    string
-	wait    *waiter
+	wait    *serial.Waiter
 	sent    bool // written
 	read    bool // the agent has it
 	lost    bool // the agent will never have it
@@ -109,7 +110,7 @@ func (r *runtime) workOf(l *lane) *turn {
 // says why it may not be.
 func (r *runtime) begin(under agent.TurnID, reserved *time.Time) (*turn, agent.Code) {
 	u := &turn{id: under, key: r.nextKey(), reserved: reserved != nil}
-	applied, ok := r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: under, Key: u.key, Reserved: reserved})
+	applied, ok := r.Apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: under, Key: u.key, Reserved: reserved})
 	if !ok || applied.Verdict == agent.VerdictRefused {
 		u.dropped = true
 		return u, cmp.Or(applied.Code, agent.CodeUnavailable)
@@ -170,16 +171,16 @@ func (r *runtime) prompt(u *turn) {
 			return
 		}
 		r.delivered(u)
-		r.finish(x.wait, nil)
+		r.Finish(x.wait, nil)
 		if got.MessageID != "" && !u.ended {
-			r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key, NativeID: got.MessageID})
+			r.Apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key, NativeID: got.MessageID})
 		}
 		if r.state == acp.StateIdle && !u.begun {
 			r.awaitFold()
 		}
 	})
 	if r.version == acp.V1 {
-		r.later(func() { r.do(func() { r.finish(x.wait, nil) }) }) // written, which is all there is to know
+		r.Later(func() { r.Do(func() { r.Finish(x.wait, nil) }) }) // written, which is all there is to know
 	}
 }
 
@@ -199,7 +200,7 @@ func (r *runtime) prompted(u *turn, got *acp.PromptResponse) {
 func (r *runtime) promptFailed(u *turn, err error) {
 	reason := r.callError("take the message", err)
 	x := u.text
-	r.finish(x.wait, reason)
+	r.Finish(x.wait, reason)
 	if reason.Code == agent.CodeProviderGone || u.ended {
 		return
 	}
@@ -220,7 +221,7 @@ func (r *runtime) delivered(u *turn) {
 
 // putText says what became of a person's message.
 func (r *runtime) putText(x *userText, status agent.MessageStatus) {
-	r.apply(agent.MessagePut{Message: agent.Message{
+	r.Apply(agent.MessagePut{Message: agent.Message{
 		ID: x.message, SessionID: r.root.session, TurnID: x.turn, Role: agent.RoleUser, Kind: agent.MessageText, Status: status,
 	}})
 }
@@ -253,7 +254,7 @@ func (r *runtime) end(u *turn, outcome agent.Outcome, why *agent.Error, silent b
 	if !u.dropped {
 		r.closeItems(u, outcome)
 		r.withdrawOf(u)
-		r.apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: outcome, Err: why, Silent: silent})
+		r.Apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: outcome, Err: why, Silent: silent})
 	}
 	r.confirm(u, outcome)
 	r.heardFrom()
@@ -278,7 +279,7 @@ func (r *runtime) rootState(st *acp.StateUpdate) {
 		r.flushArrivals()
 		r.rootIdle(st)
 	default:
-		r.diagnose(provider.Ignored, "state", string(st.State))
+		r.Diagnose(provider.Ignored, "state", string(st.State))
 	}
 }
 
@@ -303,7 +304,7 @@ func (r *runtime) rootRuns(was acp.SessionState) {
 		if code == "" {
 			return
 		}
-		r.diagnose(provider.Refused, "turn", string(code))
+		r.Diagnose(provider.Refused, "turn", string(code))
 		r.root.add(u)
 		r.open = append(r.open, u)
 		r.stop(r.root.id, nil)
@@ -358,7 +359,7 @@ func (r *runtime) expectContinuation(l *lane) {
 	if !named || r.state != acp.StateIdle || len(r.open) > 0 || r.liveChildren() > 0 || r.stopsRoot() {
 		return
 	}
-	until := r.clock.Now().Add(continuationWindow)
+	until := r.Clock.Now().Add(continuationWindow)
 	w, code := r.begin(r.current, &until)
 	if code != "" {
 		return
@@ -386,7 +387,7 @@ func (r *runtime) speak(u *turn) {
 	u.reserved, u.begun = false, true
 	r.waiting = nil
 	r.stopReserve()
-	r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key})
+	r.Apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key})
 }
 
 // used adds to what a root turn has spent.
@@ -397,14 +398,14 @@ func (r *runtime) used(id agent.TurnID, more agent.Usage) {
 	total := r.spent[id].Add(more)
 	r.spent[id] = total
 	total.CostMicros = max(total.CostMicros, micros(r.cost-r.costAt))
-	r.apply(agent.UsageReported{Session: r.root.session, Turn: id, Usage: total})
+	r.Apply(agent.UsageReported{Session: r.root.session, Turn: id, Usage: total})
 }
 
 // letGo ends the waits of everybody who handed a message over.
 func (r *runtime) letGo(why *agent.Error) {
 	for _, u := range r.open {
 		if u.text != nil {
-			r.finish(u.text.wait, why)
+			r.Finish(u.text.wait, why)
 		}
 	}
 }

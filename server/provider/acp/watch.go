@@ -7,8 +7,8 @@ import (
 
 // heardFrom begins the silence of the agent anew.
 func (r *runtime) heardFrom() {
-	r.heardAt = r.clock.Now()
-	if r.stopWatch == nil && len(r.open) > 0 && !r.closing {
+	r.heardAt = r.Clock.Now()
+	if r.stopWatch == nil && len(r.open) > 0 && !r.Closing() {
 		r.watch(r.o.Silence)
 	}
 }
@@ -20,7 +20,7 @@ func (r *runtime) watch(d time.Duration) {
 		if len(r.open) == 0 {
 			return
 		}
-		if left := r.o.Silence - r.clock.Now().Sub(r.heardAt); left > 0 {
+		if left := r.o.Silence - r.Clock.Now().Sub(r.heardAt); left > 0 {
 			r.watch(left)
 			return
 		}

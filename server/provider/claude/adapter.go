@@ -10,6 +10,8 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/runner"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 )
 
 // Options of an adapter. The zero value finds the user's own Claude Code.
@@ -96,8 +98,8 @@ func (a *Adapter) Open(ctx context.Context, p provider.OpenParams, sink provider
 	if r, err = a.open(ctx, p, sink); err != nil {
 		return nil, err
 	}
-	r.do(func() {
-		r.diagnose(provider.Refused, "resume", was)
+	r.Do(func() {
+		r.Diagnose(provider.Refused, "resume", was)
 		r.sayForgotten(p)
 	})
 	return r, nil
@@ -122,7 +124,7 @@ func (a *Adapter) open(ctx context.Context, p provider.OpenParams, sink provider
 	r := newRuntime(sink, link, a.o, p)
 	provider.Go(sink, r.run)
 	if err := r.handshake(ctx); err != nil {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), runner.CloseBound)
 		defer cancel()
 		if e := r.Close(stop); e != nil {
 			a.o.Logger.Warn("claude did not end after a failed start", "err", e)
@@ -146,9 +148,9 @@ var errNothingKept = errors.New("claude: the conversation is not there")
 // cannot resume says so in a result, and ends without answering.
 func (r *runtime) whyNotOpen(err error) error {
 	var said string
-	r.do(func() { said = r.startError })
+	r.Do(func() { said = r.startError })
 	var e *agent.Error
-	switch how := r.link.Explain(); {
+	switch how := r.Link.Explain(); {
 	case said != "" && r.params.Root.ProviderSessionID != "" && strings.Contains(said, "No conversation found"):
 		return errNothingKept
 	case !errors.As(err, &e) || e.Code != agent.CodeProviderGone:
@@ -164,17 +166,17 @@ func (r *runtime) whyNotOpen(err error) error {
 // handshake is initialize. A resumed program tells what became of its agents before it
 // answers: the tree is known by then.
 func (r *runtime) handshake(ctx context.Context) error {
-	w := newWaiter()
-	r.do(func() {
+	w := serial.NewWaiter()
+	r.Do(func() {
 		hello := initializeRequest{Subtype: reqInitialize, ForwardSubagentText: true}
 		r.send(hello, handshakeBound, func(a answer) {
 			var who initializeAnswer
 			if err := a.decode(&who); err != nil {
-				r.finish(w, callError("start up", err))
+				r.Finish(w, callError("start up", err))
 				return
 			}
-			r.finish(w, r.begin(who))
+			r.Finish(w, r.begin(who))
 		})
 	})
-	return r.await(ctx, w)
+	return r.Await(ctx, w)
 }

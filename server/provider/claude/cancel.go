@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 type cancelRun struct {
 	heard   func(agent.Evidence)
 	targets []*cancelTarget
-	wait    *waiter
+	wait    *serial.Waiter
 	taken   bool          // the root's interrupt was answered
 	stops   []func() bool // of its timers
 }
@@ -42,10 +43,10 @@ type cancelTarget struct {
 // everything, what was queued included; a child alone is stopped by its task
 // (decisions.md 13). The answers confirm nothing of a child: its own end does.
 func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agent.Evidence)) error {
-	run := &cancelRun{heard: heard, wait: newWaiter()}
-	r.do(func() {
+	run := &cancelRun{heard: heard, wait: serial.NewWaiter()}
+	r.Do(func() {
 		if err := r.gone(); err != nil {
-			r.finish(run.wait, err)
+			r.Finish(run.wait, err)
 			return
 		}
 		r.closeTargets(run, c)
@@ -59,8 +60,8 @@ func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agen
 		}
 		r.settleRun(run)
 	})
-	err := r.await(ctx, run.wait)
-	r.do(func() {
+	err := r.Await(ctx, run.wait)
+	r.Do(func() {
 		run.stopTimer()
 		r.cancels = slices.DeleteFunc(r.cancels, func(o *cancelRun) bool { return o == run })
 		for _, ct := range run.targets {
@@ -136,8 +137,8 @@ func (run *cancelRun) stopTimer() {
 
 // after has f called later, unless the cancel is over by then.
 func (r *runtime) after(run *cancelRun, d time.Duration, f func()) {
-	run.stops = append(run.stops, r.clock.AfterFunc(d, func() {
-		r.do(func() {
+	run.stops = append(run.stops, r.Clock.AfterFunc(d, func() {
+		r.Do(func() {
 			if r.gone() == nil && slices.Contains(r.cancels, run) {
 				f()
 				r.settleRun(run)
@@ -170,10 +171,10 @@ func (r *runtime) interruptAnswered(run *cancelRun, a answer) {
 		r.hear(run, root, "", callError("stop the turn", refused))
 		return
 	case errors.Is(a.err, errNoAnswer):
-		r.diagnose(provider.Ignored, reqInterrupt, "not answered in time")
+		r.Diagnose(provider.Ignored, reqInterrupt, "not answered in time")
 		return
 	default:
-		r.finish(run.wait, callError("stop the turn", a.err)) // not written: never a success
+		r.Finish(run.wait, callError("stop the turn", a.err)) // not written: never a success
 		return
 	}
 	run.taken = true
@@ -202,7 +203,7 @@ func (r *runtime) stopTarget(run *cancelRun, ct *cancelTarget) {
 	case ct.turn == nil || ct.turn.ended:
 		r.hear(run, ct, agent.TargetAlreadyTerminal, nil)
 	case ct.lane.task == "" || !ct.turn.begun:
-		r.diagnose(provider.Held, reqStopTask, "its task is not known yet")
+		r.Diagnose(provider.Held, reqStopTask, "its task is not known yet")
 	default:
 		r.send(stopTaskRequest{Subtype: reqStopTask, TaskID: ct.lane.task}, requestBound, func(a answer) {
 			r.stopAnswered(run, ct, a)
@@ -220,9 +221,9 @@ func (r *runtime) stopAnswered(run *cancelRun, ct *cancelTarget, a answer) {
 	case errors.As(a.err, &refused):
 		r.hear(run, ct, "", callError("stop the agent", refused))
 	case errors.Is(a.err, errNoAnswer):
-		r.diagnose(provider.Ignored, reqStopTask, "not answered in time")
+		r.Diagnose(provider.Ignored, reqStopTask, "not answered in time")
 	default:
-		r.finish(run.wait, callError("stop the agent", a.err))
+		r.Finish(run.wait, callError("stop the agent", a.err))
 	}
 }
 
@@ -260,7 +261,7 @@ func (r *runtime) unconfirmed(u *turn) {
 	for _, run := range r.cancels {
 		for _, ct := range run.targets {
 			if ct.turn == u && !ct.done && (run.taken || run.rootTarget() == nil) {
-				r.diagnose(provider.Unrouted, "idle", "no end was told of "+u.lane.task)
+				r.Diagnose(provider.Unrouted, "idle", "no end was told of "+u.lane.task)
 				ct.done = true
 				u.ended = true
 				u.lane.live = nil
@@ -277,7 +278,7 @@ func (r *runtime) hear(run *cancelRun, ct *cancelTarget, state agent.TargetState
 	}
 	ct.done = state == agent.TargetCanceled || state == agent.TargetAlreadyTerminal
 	e := agent.Evidence{SessionID: ct.Session, TurnID: ct.Turn, State: state, Err: err}
-	r.later(func() { run.heard(e) })
+	r.Later(func() { run.heard(e) })
 }
 
 // settleRun ends a cancel whose targets are all accounted for.
@@ -287,7 +288,7 @@ func (r *runtime) settleRun(run *cancelRun) {
 			return
 		}
 	}
-	r.finish(run.wait, nil)
+	r.Finish(run.wait, nil)
 }
 
 // stopLoose asks a child to stop whom no cancel waits for.
@@ -311,7 +312,7 @@ func (r *runtime) interruptLoose() {
 
 // Forget implements provider.Runtime.
 func (r *runtime) Forget(_ context.Context, sessions []agent.SessionID) {
-	r.do(func() {
+	r.Do(func() {
 		if r.gone() != nil {
 			return
 		}

@@ -47,11 +47,11 @@ func (r *runtime) launch(parent *lane, by *turn, call string, n naming) *lane {
 		r.describe(l, n)
 		return l
 	}
-	l := &lane{session: r.mint.Session(), parent: parent, call: call, by: by, naming: n}
-	u := &turn{id: r.mint.Turn(), under: by.under, trigger: agent.TriggerDelegation}
+	l := &lane{session: r.Mint.Session(), parent: parent, call: call, by: by, naming: n}
+	u := &turn{id: r.Mint.Turn(), under: by.under, trigger: agent.TriggerDelegation}
 	l.shut = parent.shut || by.dropped
 	if !l.shut {
-		applied, ok := r.apply(agent.ChildStarted{
+		applied, ok := r.Apply(agent.ChildStarted{
 			Session: l.session, Turn: u.id, Parent: parent.session, ParentTurn: by.id, Call: agent.CallID(call),
 			Title: n.title(), Prompt: n.prompt, AgentType: n.agentType, Handles: agent.Handles{ParentToolUseID: call},
 		})
@@ -70,7 +70,7 @@ func (r *runtime) describe(l *lane, n naming) {
 	if !l.naming.merge(n) || l.shut {
 		return
 	}
-	r.apply(agent.SessionDescribed{Session: l.session, Title: l.naming.title(), Prompt: l.naming.prompt, AgentType: l.naming.agentType})
+	r.Apply(agent.SessionDescribed{Session: l.session, Title: l.naming.title(), Prompt: l.naming.prompt, AgentType: l.naming.agentType})
 }
 
 // taskFrame handles a word about a task: a child's, or a process's.
@@ -123,7 +123,7 @@ func (r *runtime) launchUnseen(f *taskFrame, call string) *lane {
 	}
 	by := r.workOf(parent)
 	if by == nil {
-		r.diagnose(provider.Unrouted, f.name(), f.TaskID)
+		r.Diagnose(provider.Unrouted, f.name(), f.TaskID)
 		return nil
 	}
 	return r.launch(parent, by, call, naming{description: f.Description, prompt: f.Prompt, agentType: f.SubagentType})
@@ -154,18 +154,18 @@ func (r *runtime) beginRun(l *lane, f *taskFrame) {
 	u := l.live
 	if u != nil && u.begun {
 		// Its end was never told; the next run proves it.
-		r.diagnose(provider.Unrouted, f.name(), "run "+u.run+" has no end")
+		r.Diagnose(provider.Unrouted, f.name(), "run "+u.run+" has no end")
 		r.settleChild(u, agent.OutcomeInterrupted, agent.Errorf(agent.CodeProviderGone, "Claude did not tell how this run ended"))
 		u = nil
 	}
 	first := u != nil
 	if u := l.first(); !first && u != nil && u.run == "" && f.ToolUseID == l.call {
 		u.run, l.byRun[f.RunID] = f.RunID, u // its end was told before its start
-		r.diagnose(provider.Late, f.name(), f.TaskID)
+		r.Diagnose(provider.Late, f.name(), f.TaskID)
 		return
 	}
 	if !first {
-		u = &turn{id: r.mint.Turn(), trigger: agent.TriggerGuidance, under: r.current, dropped: l.shut}
+		u = &turn{id: r.Mint.Turn(), trigger: agent.TriggerGuidance, under: r.current, dropped: l.shut}
 		l.add(u)
 		l.live = u
 	}
@@ -177,7 +177,7 @@ func (r *runtime) beginRun(l *lane, f *taskFrame) {
 		return
 	}
 	started := agent.TurnStarted{Session: l.session, Turn: u.id, NativeID: f.RunID, Trigger: u.trigger}
-	applied, ok := r.apply(started)
+	applied, ok := r.Apply(started)
 	if ok && applied.Verdict == agent.VerdictRefused && applied.Code == agent.CodeTurnSettled && !first {
 		applied, ok = r.beginUnasked(started, u)
 	}
@@ -185,7 +185,7 @@ func (r *runtime) beginRun(l *lane, f *taskFrame) {
 	case !ok:
 	case applied.Verdict == agent.VerdictRefused:
 		u.dropped, l.live = true, nil
-		r.diagnose(provider.Refused, f.name(), f.TaskID)
+		r.Diagnose(provider.Refused, f.name(), f.TaskID)
 		r.stopLoose(l)
 	case !first && f.Prompt != "":
 		r.putNew(u, agent.Message{Role: agent.RoleUser, Kind: agent.MessageText, Content: f.Prompt, Status: agent.MessageCompleted})
@@ -205,10 +205,10 @@ func (r *runtime) beginUnasked(started agent.TurnStarted, child *turn) (agent.Ap
 	}
 	opener := r.newTurn("")
 	if !r.report(opener) {
-		return refused, r.broken == nil
+		return refused, !r.Broken()
 	}
 	child.under = opener.id
-	applied, ok := r.apply(started)
+	applied, ok := r.Apply(started)
 	r.endSilently(opener, nil)
 	return applied, ok
 }
@@ -227,7 +227,7 @@ func (r *runtime) childFrame(f *taskFrame) {
 			r.hold(f.ToolUseID, f)
 			return
 		}
-		r.diagnose(provider.Unrouted, f.name(), f.TaskID)
+		r.Diagnose(provider.Unrouted, f.name(), f.TaskID)
 		return
 	}
 	u := l.byRun[f.RunID]
@@ -252,7 +252,7 @@ func (r *runtime) bindRun(u *turn, run string) {
 	u.run, u.begun = run, true
 	u.lane.byRun[run] = u
 	if !u.dropped {
-		r.apply(agent.TurnStarted{Session: u.lane.session, Turn: u.id, NativeID: run, Trigger: u.trigger})
+		r.Apply(agent.TurnStarted{Session: u.lane.session, Turn: u.id, NativeID: run, Trigger: u.trigger})
 	}
 }
 
@@ -274,7 +274,7 @@ func (r *runtime) notice(l *lane, u *turn, f *taskFrame) {
 		r.bindRun(u, f.RunID)
 	}
 	if u == nil || u.ended {
-		r.diagnose(provider.Late, f.name(), f.TaskID)
+		r.Diagnose(provider.Late, f.name(), f.TaskID)
 		return
 	}
 	r.bind(l, f.TaskID)
@@ -286,7 +286,7 @@ func (r *runtime) notice(l *lane, u *turn, f *taskFrame) {
 	case taskStopped, taskKilled:
 		r.settleChild(u, agent.OutcomeInterrupted, agent.Errorf(agent.CodeProviderRefused, "The agent was stopped"))
 	default:
-		r.diagnose(provider.Malformed, f.name(), "unknown status "+show.Bounded(f.Status, 40))
+		r.Diagnose(provider.Malformed, f.name(), "unknown status "+show.Bounded(f.Status, 40))
 		r.settleChild(u, agent.OutcomeInterrupted, agent.Errorf(agent.CodeProviderRefused, "Claude ended the run with an unknown status"))
 	}
 }
@@ -350,7 +350,7 @@ func (r *runtime) settleChild(u *turn, outcome agent.Outcome, why *agent.Error) 
 	if !u.dropped {
 		r.closeItems(u)
 		r.reserve(u)
-		r.apply(agent.TurnSettled{Session: l.session, Turn: u.id, Outcome: outcome, Err: why})
+		r.Apply(agent.TurnSettled{Session: l.session, Turn: u.id, Outcome: outcome, Err: why})
 	}
 	r.withdrawAsked(func(q *prompt) bool { return q.turn == u })
 	r.confirm(u, outcome)
@@ -371,7 +371,7 @@ func (r *runtime) endUnlaunched(parent *lane, by *turn) {
 // listed and is no more has ended, whether its end was told or not.
 func (r *runtime) level(f *tasksFrame) {
 	if f.Tasks == nil { // no list is not an empty one
-		r.diagnose(provider.Malformed, f.name(), "no list")
+		r.Diagnose(provider.Malformed, f.name(), "no list")
 		return
 	}
 	clear(r.onLevel)
@@ -381,7 +381,7 @@ func (r *runtime) level(f *tasksFrame) {
 	for _, l := range r.children {
 		listed := r.onLevel[l.task]
 		if l.listed && !listed && l.live != nil && l.live.begun && l.background {
-			r.diagnose(provider.Unrouted, f.name(), "no end was told of "+l.task)
+			r.Diagnose(provider.Unrouted, f.name(), "no end was told of "+l.task)
 			r.settleChild(l.live, agent.OutcomeInterrupted, agent.Errorf(agent.CodeProviderGone, "Claude did not tell how this agent ended"))
 		}
 		l.listed = listed

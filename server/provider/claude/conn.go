@@ -3,7 +3,6 @@ package claude
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,19 +14,12 @@ import (
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/runner"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
 // Transport is a running binary as the runtime needs it.
-type Transport interface {
-	io.Reader
-	io.Writer
-	// Close ends the binary and all that it started, and waits for them. It is idempotent,
-	// and afterwards Read returns an error. When ctx ends it hurries.
-	Close(ctx context.Context) error
-	// Explain says in words how the binary ended, "" if there is nothing to say.
-	Explain() string
-}
+type Transport = runner.Transport
 
 var (
 	errNoAnswer = errors.New("claude: no answer within the bound")

@@ -35,16 +35,16 @@ func (r *runtime) reserve(child *turn) {
 		return
 	}
 	u.id, u.under, u.key = r.current, r.current, r.keys.Next()
-	deadline := r.clock.Now().Add(r.o.Continuation)
-	applied, ok := r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key, Reserved: &deadline})
+	deadline := r.Clock.Now().Add(r.o.Continuation)
+	applied, ok := r.Apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key, Reserved: &deadline})
 	if !ok || applied.Verdict == agent.VerdictRefused {
 		u.dropped, u.ended = true, true
 		return
 	}
 	u.reserved, u.reported = true, true
 	r.waiting = u
-	r.stopWait = r.clock.AfterFunc(r.o.Continuation, func() {
-		r.do(func() { r.expire(u) })
+	r.stopWait = r.Clock.AfterFunc(r.o.Continuation, func() {
+		r.Do(func() { r.expire(u) })
 	})
 }
 
@@ -52,7 +52,7 @@ func (r *runtime) reserve(child *turn) {
 func (r *runtime) unreserve(u *turn) {
 	r.endWait()
 	u.reserved = false
-	applied, ok := r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key})
+	applied, ok := r.Apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key})
 	if !ok || applied.Verdict == agent.VerdictRefused {
 		u.dropped = true
 	}
@@ -75,7 +75,7 @@ func (r *runtime) expire(u *turn) {
 	}
 	r.endWait()
 	r.stale = true
-	r.diagnose(provider.Unrouted, "continuation", "none came in time")
+	r.Diagnose(provider.Unrouted, "continuation", "none came in time")
 	if r.open == u {
 		u.dropped = true
 	}
@@ -115,8 +115,8 @@ func (r *runtime) boundHeld() {
 	if r.stopHeld != nil {
 		r.stopHeld()
 	}
-	r.stopHeld = r.clock.AfterFunc(heldBound, func() {
-		r.do(func() {
+	r.stopHeld = r.Clock.AfterFunc(heldBound, func() {
+		r.Do(func() {
 			if r.held == u && r.open == nil && r.gone() == nil {
 				r.releaseHeld(nil)
 			}
@@ -190,11 +190,11 @@ func (r *runtime) endLeftovers() {
 		switch {
 		case u == nil:
 		case l.listed:
-			r.diagnose(provider.Ignored, "idle", "it lives: "+l.task)
+			r.Diagnose(provider.Ignored, "idle", "it lives: "+l.task)
 		case u.closed && !u.unsure:
 			r.unconfirmed(u)
 		default:
-			r.diagnose(provider.Unrouted, "idle", "no end was told of "+l.task)
+			r.Diagnose(provider.Unrouted, "idle", "no end was told of "+l.task)
 			r.settleChild(u, agent.OutcomeInterrupted, agent.Errorf(agent.CodeProviderGone, "Claude did not tell how this agent ended"))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 )
 
 // deadline is that of the latest reservation.
@@ -184,10 +185,10 @@ func TestHeldEndWithoutStates(t *testing.T) {
 			s.emit("result/success", fields{"user_message_uuids": s.turn, "num_turns": 1, "terminal_reason": reasonCompleted})
 		})
 		rt := s.rt.(*runtime)
-		rt.do(func() { rt.stateTold = false }) // a program that tells none: hold again
+		rt.Do(func() { rt.stateTold = false }) // a program that tells none: hold again
 		turn := s.rootTurn()
 		s.check(turn.Live(), "the end was not held")
-		rt.do(func() { rt.holdEnd(rt.held, agent.OutcomeCompleted, nil) })
+		rt.Do(func() { rt.holdEnd(rt.held, agent.OutcomeCompleted, nil) })
 		s.passes(heldBound)
 		s.check(s.rootTurn().Outcome == agent.OutcomeCompleted, "root turn %+v", s.rootTurn())
 	})
@@ -219,8 +220,8 @@ func TestOlderIdleDoesNotEndAMessage(t *testing.T) {
 		s.mu.Unlock()
 		rt := s.rt.(*runtime)
 		in := s.Submit(s.Root, "More.")
-		rt.do(func() {
-			x := &userText{uuid: wireID(in.Message), turn: in.Turn, message: in.Message, wait: newWaiter()}
+		rt.Do(func() {
+			x := &userText{uuid: wireID(in.Message), turn: in.Turn, message: in.Message, wait: serial.NewWaiter()}
 			rt.texts[x.uuid] = x
 			rt.announce(x)
 			rt.stateChanged(&stateFrame{State: stateIdle})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/show"
 )
 
@@ -26,7 +27,7 @@ type process struct {
 	turn    agent.TurnID
 	seen    bool // storage knows it: it runs in the background
 	start   agent.Process
-	waits   []*waiter // for its end
+	waits   []*serial.Waiter // for its end
 }
 
 // detached is the part of the runtime that knows them.
@@ -68,7 +69,7 @@ func (r *runtime) processStarted(f *taskFrame) {
 	}
 	u := r.workOf(l)
 	if u == nil || u.dropped {
-		r.diagnose(provider.Refused, f.name(), f.TaskID)
+		r.Diagnose(provider.Refused, f.name(), f.TaskID)
 		return
 	}
 	p := &process{id: agent.ProcessID(f.TaskID), kind: f.TaskType, session: l.session, turn: u.id}
@@ -97,7 +98,7 @@ func (r *runtime) callerOf(call string) *lane {
 func (r *runtime) showProcess(p *process) {
 	if !p.seen {
 		p.seen = true
-		r.apply(agent.ProcessSeen{Process: p.start})
+		r.Apply(agent.ProcessSeen{Process: p.start})
 	}
 }
 
@@ -106,7 +107,7 @@ func (r *runtime) processFrame(f *taskFrame) {
 	p := r.processes[f.TaskID]
 	switch {
 	case p == nil:
-		r.diagnose(provider.Late, f.name(), f.TaskID)
+		r.Diagnose(provider.Late, f.name(), f.TaskID)
 	case f.Subtype == subTaskNotice:
 		r.processEnded(f.TaskID, p)
 	case f.Subtype == subTaskUpdated && f.Patch.IsBackgrounded != nil && *f.Patch.IsBackgrounded:
@@ -118,10 +119,10 @@ func (r *runtime) processEnded(task string, p *process) {
 	delete(r.processes, task)
 	r.past[task] = true
 	if p.seen {
-		r.apply(agent.ProcessSeen{Process: agent.Process{ID: p.id, SessionID: p.session, TurnID: p.turn, Status: agent.ProcessEnded}})
+		r.Apply(agent.ProcessSeen{Process: agent.Process{ID: p.id, SessionID: p.session, TurnID: p.turn, Status: agent.ProcessEnded}})
 	}
 	for _, w := range p.waits {
-		r.finish(w, nil)
+		r.Finish(w, nil)
 	}
 }
 
@@ -129,7 +130,7 @@ func (r *runtime) processEnded(task string, p *process) {
 func (r *runtime) processLevel(f *tasksFrame) {
 	for _, task := range sortedKeys(r.processes) {
 		if p := r.processes[task]; p.seen && !f.has(task) {
-			r.diagnose(provider.Unrouted, f.name(), "no end was told of "+task)
+			r.Diagnose(provider.Unrouted, f.name(), "no end was told of "+task)
 			r.processEnded(task, p)
 		}
 	}
@@ -138,31 +139,31 @@ func (r *runtime) processLevel(f *tasksFrame) {
 // StopProcess implements provider.ProcessStopper. The answer to stop_task says nothing; the
 // process has ended when its notice comes.
 func (r *runtime) StopProcess(ctx context.Context, session agent.SessionID, id agent.ProcessID) error {
-	w := newWaiter()
-	r.do(func() {
+	w := serial.NewWaiter()
+	r.Do(func() {
 		p := r.processes[string(id)]
 		switch err := r.gone(); {
 		case err != nil:
-			r.finish(w, err)
+			r.Finish(w, err)
 			return
 		case r.bySession[session] == nil:
-			r.finish(w, agent.Errorf(agent.CodeNotFound, "Claude does not run this agent"))
+			r.Finish(w, agent.Errorf(agent.CodeNotFound, "Claude does not run this agent"))
 			return
 		case p == nil || p.session != session:
-			r.finish(w, nil) // it has ended
+			r.Finish(w, nil) // it has ended
 			return
 		}
 		p.waits = append(p.waits, w)
 		r.send(stopTaskRequest{Subtype: reqStopTask, TaskID: string(id)}, requestBound, func(a answer) {
 			if a.err != nil {
-				r.finish(w, callError("end the process", a.err))
+				r.Finish(w, callError("end the process", a.err))
 			}
 		})
 	})
 	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer r.clock.AfterFunc(stopBound, cancel)()
-	err := r.await(bounded, w)
+	defer r.Clock.AfterFunc(stopBound, cancel)()
+	err := r.Await(bounded, w)
 	if err != nil && errors.Is(err, bounded.Err()) {
 		return agent.Errorf(agent.CodeTimeout, "Claude has not said yet that the process ended")
 	}

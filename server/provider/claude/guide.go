@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 )
 
 // Start implements provider.Runtime.
@@ -33,35 +34,35 @@ func (r *runtime) Guide(ctx context.Context, in provider.Input) error {
 // decides, under the lock, whether the message opens a provider turn of its own: that is
 // reported before the message is written, so that the gate holds from then on.
 func (r *runtime) hand(ctx context.Context, in provider.Input, announce func() bool) error {
-	x := &userText{uuid: wireID(in.Message), turn: in.Turn, message: in.Message, wait: newWaiter()}
-	r.do(func() {
+	x := &userText{uuid: wireID(in.Message), turn: in.Turn, message: in.Message, wait: serial.NewWaiter()}
+	r.Do(func() {
 		if err := r.gone(); err != nil {
-			r.finish(x.wait, err)
+			r.Finish(x.wait, err)
 			return
 		}
 		opens := announce()
 		if r.boundary {
 			stopped := agent.Errorf(agent.CodeTurnCanceling, "the turn is being stopped")
 			r.refuseText(x, stopped)
-			r.finish(x.wait, stopped)
+			r.Finish(x.wait, stopped)
 			return
 		}
 		if opens {
 			if code, ok := r.announce(x); !ok {
-				r.finish(x.wait, agent.Errorf(code, "the turn takes no message any more"))
+				r.Finish(x.wait, agent.Errorf(code, "the turn takes no message any more"))
 				return
 			}
 		}
 		r.texts[x.uuid] = x
-		x.stop = r.clock.AfterFunc(messageBound, func() { r.do(func() { r.notTaken(x, errNoAnswer) }) })
-		r.later(func() {
+		x.stop = r.Clock.AfterFunc(messageBound, func() { r.Do(func() { r.notTaken(x, errNoAnswer) }) })
+		r.Later(func() {
 			if err := r.conn.user(x.uuid, in.Text); err != nil {
-				r.unwritten(err)
-				r.do(func() { r.notTaken(x, err) })
+				r.Unwritten(err)
+				r.Do(func() { r.notTaken(x, err) })
 			}
 		})
 	})
-	err := r.await(ctx, x.wait)
+	err := r.Await(ctx, x.wait)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return agent.Errorf(agent.CodeTimeout, "Claude has not taken the message yet; it may still do so")
 	}
@@ -85,7 +86,7 @@ func (r *runtime) notTaken(x *userText, err error) {
 		// It may have been taken all the same. Should it still be read, it is nobody's.
 		r.send(withdrawRequest{Subtype: reqWithdraw, MessageUUID: x.uuid}, requestBound, func(answer) {})
 	}
-	r.finish(x.wait, reason)
+	r.Finish(x.wait, reason)
 }
 
 // refuseText says that a message was refused, and fails the turn that was to begin with it.

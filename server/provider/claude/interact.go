@@ -24,12 +24,12 @@ type prompt struct {
 // owner (decisions.md 19).
 func (r *runtime) ask(f *requestFrame) {
 	if r.asked[f.RequestID] != nil {
-		r.diagnose(provider.Ignored, f.subtype(), "asked before")
+		r.Diagnose(provider.Ignored, f.subtype(), "asked before")
 		return
 	}
 	q, err := inquire(f, r.o.SettingSources)
 	if err != nil {
-		r.diagnose(provider.Malformed, f.subtype(), f.RequestID)
+		r.Diagnose(provider.Malformed, f.subtype(), f.RequestID)
 		r.refuse(f, "the request cannot be read")
 		return
 	}
@@ -39,22 +39,22 @@ func (r *runtime) ask(f *requestFrame) {
 	}
 	if l == nil {
 		r.hold(q.agentID, f)
-		r.clock.AfterFunc(ownerBound, func() { r.do(func() { r.refuseStranger(q.agentID, f) }) })
+		r.Clock.AfterFunc(ownerBound, func() { r.Do(func() { r.refuseStranger(q.agentID, f) }) })
 		return
 	}
 	u := r.workOf(l)
 	if u == nil || u.ended && !q.unowned || u.dropped || u.closed || l.shut {
-		r.diagnose(provider.Refused, f.subtype(), q.agentID)
+		r.Diagnose(provider.Refused, f.subtype(), q.agentID)
 		r.refuse(f, "this agent is being stopped")
 		return
 	}
-	p := &prompt{inquiry: q, request: r.mint.Request(), lane: l, turn: u}
+	p := &prompt{inquiry: q, request: r.Mint.Request(), lane: l, turn: u}
 	i := q.interaction
 	i.SessionID, i.TurnID, i.RequestID, i.ProviderTurnID, i.Owner = l.session, u.id, p.request, f.RequestID, agent.OwnerExact
 	if q.unowned {
 		i.Owner = agent.OwnerUnknown
 	}
-	applied, ok := r.apply(agent.InteractionAsked{Interaction: i})
+	applied, ok := r.Apply(agent.InteractionAsked{Interaction: i})
 	if !ok || applied.Verdict == agent.VerdictRefused || applied.Verdict == agent.VerdictLate {
 		r.refuse(f, "this turn is being stopped")
 		return
@@ -68,7 +68,7 @@ func (r *runtime) refuseStranger(agentID string, f *requestFrame) {
 	if r.gone() != nil || !r.unhold(agentID, func(o frame) bool { return o == frame(f) }) {
 		return
 	}
-	r.diagnose(provider.Refused, f.subtype(), agentID)
+	r.Diagnose(provider.Refused, f.subtype(), agentID)
 	r.refuse(f, "no agent of this session asks")
 }
 
@@ -77,7 +77,7 @@ func (r *runtime) refuseStranger(agentID string, f *requestFrame) {
 func (r *runtime) refuse(f *requestFrame, why string) { r.refuseID(f.RequestID, why) }
 
 func (r *runtime) refuseID(id, why string) {
-	r.later(func() { r.unwritten(r.conn.refuse(id, why)) })
+	r.Later(func() { r.Unwritten(r.conn.refuse(id, why)) })
 }
 
 // withdrawn handles the program's word that a request is not to be answered any more.
@@ -97,7 +97,7 @@ func (r *runtime) endAsk(id string, step agent.InteractionStep) {
 		return
 	}
 	delete(r.asked, id)
-	r.apply(agent.InteractionEnded{Session: p.lane.session, Turn: p.turn.id, Request: p.request, Step: step})
+	r.Apply(agent.InteractionEnded{Session: p.lane.session, Turn: p.turn.id, Request: p.request, Step: step})
 }
 
 // resolveCall ends the questions about a tool call that has its result: whatever was
@@ -138,7 +138,7 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 	var p *prompt
 	var payload any
 	var err error
-	r.do(func() {
+	r.Do(func() {
 		for _, o := range r.asked {
 			if o.request == a.Interaction.RequestID {
 				p = o
@@ -161,7 +161,7 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 	err = r.conn.reply(p.id, payload)
 	switch {
 	case err == nil:
-		r.do(func() {
+		r.Do(func() {
 			if p.unowned { // no result of a call will end it
 				delete(r.asked, p.id)
 			}
@@ -170,10 +170,10 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 	case errors.Is(err, errNotOpen):
 		return agent.Errorf(agent.CodeInteractionGone, "the question is no longer open at Claude")
 	}
-	r.unwritten(err)
+	r.Unwritten(err)
 	reason := callError("take the answer", err)
 	if errors.Is(err, wire.ErrMessageTooLong) { // nothing was written: another answer may do
-		r.do(func() { p.gone = r.over(p) })
+		r.Do(func() { p.gone = r.over(p) })
 	}
 	return reason
 }

@@ -133,7 +133,7 @@ func (r *runtime) bind(l *lane, task string) {
 	l.task = task
 	r.byTask[task] = l
 	if !l.shut {
-		r.apply(agent.SessionDescribed{Session: l.session, Handles: agent.Handles{TaskID: task, AgentID: task, ParentToolUseID: l.call}})
+		r.Apply(agent.SessionDescribed{Session: l.session, Handles: agent.Handles{TaskID: task, AgentID: task, ParentToolUseID: l.call}})
 	}
 }
 
@@ -168,15 +168,15 @@ func (r *runtime) liveChildren(but *turn) int {
 func (r *runtime) hold(key string, f frame) {
 	h := f.head()
 	if key == "" {
-		r.diagnose(provider.Unrouted, h.name(), "")
+		r.Diagnose(provider.Unrouted, h.name(), "")
 		return
 	}
 	lines, known := r.early[key]
 	if !known && len(r.early) >= maxHeldOwners || len(lines) >= maxHeldLines {
-		r.diagnose(provider.Unrouted, h.name(), key)
+		r.Diagnose(provider.Unrouted, h.name(), key)
 		return
 	}
-	r.diagnose(provider.Held, h.name(), key)
+	r.Diagnose(provider.Held, h.name(), key)
 	r.early[key] = append(lines, f)
 }
 
@@ -209,7 +209,7 @@ func (r *runtime) release(l *lane) {
 func (r *runtime) dropHeld() {
 	for _, key := range sortedKeys(r.early) {
 		for _, f := range r.early[key] {
-			r.diagnose(provider.Unrouted, f.head().name(), key)
+			r.Diagnose(provider.Unrouted, f.head().name(), key)
 			if q, ok := f.(*requestFrame); ok {
 				r.refuse(q, "no agent of this session asks")
 			}

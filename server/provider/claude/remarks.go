@@ -27,7 +27,7 @@ func (r *runtime) remark(f frame) {
 		l.compacted = true
 	}
 	if text == "" {
-		r.diagnose(provider.Ignored, h.name(), "")
+		r.Diagnose(provider.Ignored, h.name(), "")
 		return
 	}
 	if l == nil {
@@ -35,7 +35,7 @@ func (r *runtime) remark(f frame) {
 		return
 	}
 	if l.isRoot() && !r.speaking() {
-		r.diagnose(provider.Ignored, h.name(), "no turn runs")
+		r.Diagnose(provider.Ignored, h.name(), "no turn runs")
 		return
 	}
 	if u := r.workWith(l, f); u != nil {
@@ -71,7 +71,7 @@ func (r *runtime) modelIs(l *lane, model string) {
 		return
 	}
 	l.model = model
-	r.apply(agent.SessionDescribed{Session: l.session, Model: model})
+	r.Apply(agent.SessionDescribed{Session: l.session, Model: model})
 }
 
 // modeIs notes the permission mode that the session has come to, by an answer or a plan's
@@ -83,13 +83,13 @@ func (r *runtime) modeIs(mode string, began bool) {
 	if r.mode == before || began && before == "" || !slices.Contains(permissionModes(), mode) {
 		return
 	}
-	r.apply(agent.SessionDescribed{Session: r.root.session, PermissionMode: mode})
+	r.Apply(agent.SessionDescribed{Session: r.root.session, PermissionMode: mode})
 }
 
 // progress takes a child's count on the way; what it does is told by its own lines.
 func (r *runtime) progress(_ *lane, u *turn, f *taskFrame) {
 	if u == nil || u.ended {
-		r.diagnose(provider.Late, f.name(), f.TaskID)
+		r.Diagnose(provider.Late, f.name(), f.TaskID)
 	}
 }
 

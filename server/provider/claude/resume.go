@@ -54,7 +54,7 @@ func (r *runtime) reconcile() {
 	}
 	kept, err := r.o.index(r.params, r.sessionID)
 	if err != nil {
-		r.diagnose(provider.Ignored, "index", "it cannot be read")
+		r.Diagnose(provider.Ignored, "index", "it cannot be read")
 		return
 	}
 	for _, k := range kept {
@@ -62,7 +62,7 @@ func (r *runtime) reconcile() {
 		switch {
 		case r.byTask[k.TaskID] != nil:
 		case l == nil:
-			r.diagnose(provider.Unrouted, "index", k.TaskID)
+			r.Diagnose(provider.Unrouted, "index", k.TaskID)
 		default:
 			r.bind(l, k.TaskID)
 		}
@@ -72,7 +72,7 @@ func (r *runtime) reconcile() {
 // sayForgotten tells the person that the agent starts anew, if there was anything that it
 // could have remembered.
 func (r *runtime) sayForgotten(p provider.OpenParams) {
-	if notice, had := provider.Forgotten(p, "Claude", r.mint.Message()); had {
-		r.apply(notice)
+	if notice, had := provider.Forgotten(p, "Claude", r.Mint.Message()); had {
+		r.Apply(notice)
 	}
 }

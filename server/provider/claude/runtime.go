@@ -6,12 +6,11 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
-	"github.com/turnkeeper/turnkeeper/server/provider/serial"
+	"github.com/turnkeeper/turnkeeper/server/provider/runner"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -22,26 +21,15 @@ const (
 	requestBound   = 10 * time.Second // interrupt, stop_task: answered at once
 	stopBound      = 30 * time.Second // that a process has ended
 	ownerBound     = 2 * time.Second  // that an agent which asks has been launched
-	closeBound     = 15 * time.Second // the stop ladder when the runtime ends by itself
 )
 
 // runtime is one program with one root session and all its children.
 type runtime struct {
-	o      Options
-	params provider.OpenParams
-	sink   provider.Sink
-	clock  provider.Clock
-	mint   agent.Minter
-	link   Transport
-	conn   *conn
-	ended  chan struct{} // the reading goroutine is through
-	quit   chan struct{} // closed when the runtime must end by itself
-	quits  sync.Once
-	loop   *serial.Loop // what follows is guarded by its lock
+	o              Options
+	params         provider.OpenParams
+	conn           *conn
+	*runner.Runner // its lock guards what follows
 
-	closing    bool   // Close was called: nothing is reported any more
-	broken     error  // storage failed: the runtime ends
-	ready      bool   // the handshake is done; an end from now on is a loss
 	startError string // what the program said instead of answering
 	seen       recent // ids of lines, so that none counts twice
 	sessionID  string // the conversation's name at the program, as reported
@@ -58,96 +46,33 @@ type runtime struct {
 // newRuntime wires a runtime to a transport; nothing is read before run.
 func newRuntime(sink provider.Sink, link Transport, o Options, p provider.OpenParams) *runtime {
 	r := &runtime{
-		o: o, params: p, sink: sink, clock: sink.Clock(), mint: sink.Mint(), link: link, loop: serial.New(o.Park),
-		ended:     make(chan struct{}),
-		quit:      make(chan struct{}),
+		o: o, params: p,
 		lanes:     newLanes(p.Root.ID),
 		turnState: newTurnState(),
 		detached:  newDetached(),
 		asked:     map[string]*prompt{},
 	}
+	r.Runner = runner.New(sink, link, o.Park, func(err error) { r.conn.close(err) })
 	r.conn = newConn(link, connOptions{
-		handle: r.handle, clock: r.clock, record: o.Record,
+		handle: r.handle, clock: r.Clock, record: o.Record,
 		odd: func(kind provider.DiagnosticKind, method, detail string) {
-			r.do(func() { r.diagnose(kind, method, detail) })
+			r.Do(func() { r.Diagnose(kind, method, detail) })
 		},
 	})
 	r.remember(p.Remembered)
 	return r
 }
 
-// do runs f under the lock and afterwards what f put off.
-func (r *runtime) do(f func()) { r.loop.Do(f) }
-
-// later puts f off until the lock is released. Called with the lock held.
-func (r *runtime) later(f func()) { r.loop.Later(f) }
-
-// waiter is one call of the daemon that waits for the provider.
-type waiter = serial.Waiter
-
-func newWaiter() *waiter { return serial.NewWaiter() }
-
-// finish lets a waiter go, after everything put off before. Called with the lock held;
-// the first call counts.
-func (r *runtime) finish(w *waiter, err error) { r.loop.Finish(w, err) }
-
-// await blocks until the waiter is let go or ctx ends. Called without the lock.
-func (r *runtime) await(ctx context.Context, w *waiter) error { return r.loop.Await(ctx, w) }
-
-// apply commits one fact. False means that storage failed and the runtime ends.
-// Called with the lock held.
-func (r *runtime) apply(f agent.Fact) (agent.Applied, bool) {
-	if r.closing || r.broken != nil {
-		return agent.Applied{Verdict: agent.VerdictRefused, Code: agent.CodeProviderGone}, false
-	}
-	applied, err := r.sink.Apply(f)
-	if err != nil {
-		r.fail(err)
-		return agent.Applied{}, false
-	}
-	return applied, true
-}
-
-// fail ends the runtime because storage cannot take what it learns.
-func (r *runtime) fail(err error) {
-	if r.broken == nil {
-		r.broken = err
-		r.later(func() { r.abandon(err) })
-	}
-}
-
-// abandon ends the runtime from within. The reading goroutine is blocked in the program's
-// output until the program has ended: that is run's to do.
-func (r *runtime) abandon(err error) {
-	r.conn.close(err)
-	r.quits.Do(func() { close(r.quit) })
-}
-
-func (r *runtime) diagnose(kind provider.DiagnosticKind, method, detail string) {
-	if !r.closing {
-		r.sink.Diagnose(provider.Diagnostic{Kind: kind, Method: method, Detail: detail})
-	}
-}
-
 // send writes a request after the lock is released. done is called exactly once, with
 // the lock held: with the answer, with errNoAnswer after bound, or with why it could not
 // be written. Called with the lock held.
 func (r *runtime) send(request any, bound time.Duration, done func(answer)) {
-	r.later(func() {
+	r.Later(func() {
 		r.conn.ask(request, bound, func(a answer) {
-			r.unwritten(a.err)
-			r.do(func() { done(a) })
+			r.Unwritten(a.err)
+			r.Do(func() { done(a) })
 		})
 	})
-}
-
-// unwritten ends the runtime after a failed write: how much of the line arrived is not
-// known, so the stream cannot be used again.
-func (r *runtime) unwritten(err error) {
-	var broken *wire.WriteError
-	if errors.As(err, &broken) {
-		r.abandon(err)
-	}
 }
 
 // begin takes the answer to initialize.
@@ -157,33 +82,33 @@ func (r *runtime) begin(who initializeAnswer) error {
 	}
 	able := capabilities()
 	r.sessionID = cmp.Or(r.sessionID, r.params.Root.ProviderSessionID, nativeSession(r.params.Root.ID))
-	if _, ok := r.apply(agent.SessionDescribed{Session: r.root.session, ProviderSessionID: r.sessionID, Capabilities: &able}); !ok {
+	if _, ok := r.Apply(agent.SessionDescribed{Session: r.root.session, ProviderSessionID: r.sessionID, Capabilities: &able}); !ok {
 		return agent.Errorf(agent.CodeUnavailable, "storage did not take the session")
 	}
 	r.reconcile()
-	r.ready = true
+	r.Ready = true
 	return nil
 }
 
 // named notes the conversation's name, which every line bears. It changes when the
 // program goes on under another one.
 func (r *runtime) named(id string) {
-	if !r.ready || id == "" || id == r.sessionID {
+	if !r.Ready || id == "" || id == r.sessionID {
 		return
 	}
 	r.sessionID = id
-	r.apply(agent.SessionDescribed{Session: r.root.session, ProviderSessionID: id})
+	r.Apply(agent.SessionDescribed{Session: r.root.session, ProviderSessionID: id})
 }
 
 // handle is the reading goroutine's entry: one line, start to end.
 func (r *runtime) handle(f frame) {
-	r.do(func() {
-		if r.closing || r.broken != nil {
+	r.Do(func() {
+		if r.Over() {
 			return
 		}
 		h := f.head()
 		if r.seen.again(h.UUID) {
-			r.diagnose(provider.Ignored, h.name(), "said before")
+			r.Diagnose(provider.Ignored, h.name(), "said before")
 			return
 		}
 		r.named(h.SessionID)
@@ -219,44 +144,30 @@ func (r *runtime) route(f frame) {
 	}
 }
 
-// run reads until the program ends, and then says what was lost.
+// run reads until the program ends.
 func (r *runtime) run() {
-	defer close(r.ended)
-	over, closed := make(chan struct{}), make(chan struct{})
-	provider.Go(r.sink, func() {
-		defer close(closed)
-		select {
-		case <-r.quit:
-		case <-over:
-		}
-		ctx, stop := context.WithTimeout(context.Background(), closeBound)
-		defer stop()
-		_ = r.link.Close(ctx) // a process that will not die is reported by its own log line
-	})
-	reason := r.conn.run()
-	close(over)
-	<-closed
-	r.do(func() {
+	r.Serve(r.conn.run, r.lost)
+}
+
+// lost lets go of everybody who waits for the program, and says what was lost with it.
+func (r *runtime) lost(reason error) {
+	r.Do(func() {
 		r.stopTimers()
 		for _, c := range r.cancels {
 			c.stopTimer()
-			r.finish(c.wait, agent.Errorf(agent.CodeProviderGone, "the Claude process ended"))
+			r.Finish(c.wait, agent.Errorf(agent.CodeProviderGone, "the Claude process ended"))
 		}
 		r.cancels = nil
 		r.letGo(agent.Errorf(agent.CodeProviderGone, "the Claude process ended"))
-		if r.closing || !r.ready {
-			return
+		if r.Losing() {
+			r.Lose(r.root.session, r.lossError(reason))
 		}
-		if _, err := r.sink.Apply(agent.SessionLost{Session: r.root.session, Err: r.lossError(reason)}); err != nil {
-			r.sink.Diagnose(provider.Diagnostic{Kind: provider.Refused, Method: "exit", Detail: "the loss could not be recorded"})
-		}
-		r.closing = true
 	})
 }
 
 func (r *runtime) lossError(reason error) *agent.Error {
-	switch how := r.link.Explain(); {
-	case r.broken != nil:
+	switch how := r.Link.Explain(); {
+	case r.Broken():
 		return agent.Errorf(agent.CodeUnavailable, "the session was closed because storage failed")
 	case errors.Is(reason, os.ErrDeadlineExceeded): // how it ended was then our doing
 		return agent.Errorf(agent.CodeProviderGone, "Claude stopped reading what it was told, so it was ended")
@@ -270,22 +181,19 @@ func (r *runtime) lossError(reason error) *agent.Error {
 
 // Close implements provider.Runtime.
 func (r *runtime) Close(ctx context.Context) error {
-	r.do(func() {
-		r.closing = true
+	r.Do(func() {
+		r.Hush()
 		r.stopTimers()
 	})
-	err := r.link.Close(ctx)
+	err := r.Link.Close(ctx)
 	r.conn.close(nil) // what still lies in the pipe is not wanted
-	<-r.ended
+	<-r.Done()
 	return err
 }
 
-// Done implements provider.Runtime.
-func (r *runtime) Done() <-chan struct{} { return r.ended }
-
 // gone is the error of a call that came after the end.
 func (r *runtime) gone() *agent.Error {
-	if r.closing || r.broken != nil || r.conn.err() != nil {
+	if r.Over() || r.conn.err() != nil {
 		return agent.Errorf(agent.CodeProviderGone, "the Claude process of this session has ended")
 	}
 	return nil

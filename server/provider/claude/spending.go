@@ -78,7 +78,7 @@ func (r *runtime) spend(under agent.TurnID, own agent.Usage) {
 		r.spentOn, r.booked = under, agent.Usage{}
 	}
 	r.booked = r.booked.Add(own)
-	r.apply(agent.UsageReported{Session: r.root.session, Turn: under, Usage: r.booked})
+	r.Apply(agent.UsageReported{Session: r.root.session, Turn: under, Usage: r.booked})
 }
 
 // share divides what children have spent by what their messages took.
@@ -92,7 +92,7 @@ func (r *runtime) share() {
 		e := earners[i]
 		if total := e.spent.settled.Add(part); total != e.spent.total {
 			e.spent.total = total
-			r.apply(agent.UsageReported{Session: e.lane.session, Turn: e.id, Usage: total})
+			r.Apply(agent.UsageReported{Session: e.lane.session, Turn: e.id, Usage: total})
 		}
 	}
 	r.earners = earners

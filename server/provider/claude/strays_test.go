@@ -40,7 +40,7 @@ func TestFormIsAnsweredAfterTheRootsOwnTurn(t *testing.T) {
 		}
 		s.check(s.wrote(`"action":"accept"`) == 2, "the answers were not written")
 		rt := s.rt.(*runtime)
-		rt.do(func() { s.check(len(rt.asked) == 0, "%d questions are kept", len(rt.asked)) })
+		rt.Do(func() { s.check(len(rt.asked) == 0, "%d questions are kept", len(rt.asked)) })
 	})
 }
 
@@ -235,7 +235,7 @@ func TestChildrenAtRestKeepLittle(t *testing.T) {
 		s.does(func() { s.state(stateIdle) }) // said again
 		rt := s.rt.(*runtime)
 		kept := func() (n int) {
-			rt.do(func() { n = len(rt.children[0].first().items) })
+			rt.Do(func() { n = len(rt.children[0].first().items) })
 			return n
 		}
 		s.check(kept() > 0, "what may still come late finds nothing")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 )
 
 // userText is a person's message on its way to the root agent.
@@ -18,7 +19,7 @@ type userText struct {
 	acked   bool // the program has it
 	read    bool // the agent has it
 	lost    bool // the agent will never have it
-	wait    *waiter
+	wait    *serial.Waiter
 	stop    func() bool // of the wait for its acknowledgement
 }
 
@@ -39,7 +40,7 @@ func (r *runtime) announce(x *userText) (agent.Code, bool) {
 	u := r.newTurn(x.turn)
 	u.opens = x
 	u.key = r.keys.Next()
-	applied, ok := r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key, NativeID: x.uuid})
+	applied, ok := r.Apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key, NativeID: x.uuid})
 	if !ok || applied.Verdict == agent.VerdictRefused {
 		u.dropped, u.ended = true, true
 		return cmp.Or(applied.Code, agent.CodeUnavailable), false
@@ -94,7 +95,7 @@ func (r *runtime) acknowledge(x *userText) {
 	if x.stop != nil {
 		x.stop()
 	}
-	r.finish(x.wait, nil)
+	r.Finish(x.wait, nil)
 }
 
 // deliver says that the agent has a message. It is said once.
@@ -138,7 +139,7 @@ func (r *runtime) lose(x *userText) {
 
 // putText says what became of a person's message.
 func (r *runtime) putText(x *userText, status agent.MessageStatus) {
-	r.apply(agent.MessagePut{Message: agent.Message{
+	r.Apply(agent.MessagePut{Message: agent.Message{
 		ID: x.message, SessionID: r.root.session, TurnID: x.turn, Role: agent.RoleUser, Kind: agent.MessageText, Status: status,
 	}})
 }
@@ -148,12 +149,12 @@ func (r *runtime) letGo(why *agent.Error) {
 	for _, id := range sortedKeys(r.texts) {
 		if x := r.texts[id]; !x.acked {
 			x.acked = true
-			r.finish(x.wait, why)
+			r.Finish(x.wait, why)
 		}
 	}
 	for _, p := range r.processes {
 		for _, w := range p.waits {
-			r.finish(w, why)
+			r.Finish(w, why)
 		}
 	}
 }
@@ -166,7 +167,7 @@ func (r *runtime) unread(x *userText) {
 	}
 	r.send(withdrawRequest{Subtype: reqWithdraw, MessageUUID: x.uuid}, requestBound, func(answer) {
 		if !x.over() && r.state == stateIdle {
-			r.diagnose(provider.Unrouted, "idle", "a message was never read")
+			r.Diagnose(provider.Unrouted, "idle", "a message was never read")
 			r.lose(x)
 			delete(r.texts, x.uuid)
 		}
@@ -183,12 +184,12 @@ func (r *runtime) endTexts() {
 		case x.over():
 			delete(r.texts, id)
 		case r.boundary: // should it still be read, it is nobody's
-			r.diagnose(provider.Unrouted, "idle", "a message was never read")
+			r.Diagnose(provider.Unrouted, "idle", "a message was never read")
 			r.lose(x)
 			delete(r.texts, id)
 		default:
 			x.stop()
-			x.stop = r.clock.AfterFunc(messageBound, func() { r.do(func() { r.unread(x) }) })
+			x.stop = r.Clock.AfterFunc(messageBound, func() { r.Do(func() { r.unread(x) }) })
 		}
 	}
 	for _, u := range slices.Clone(r.announced) {

@@ -30,19 +30,19 @@ const maxTools = 64
 func (r *runtime) workWith(l *lane, f frame) *turn {
 	h := f.head()
 	if l.shut {
-		r.diagnose(provider.Refused, h.name(), "")
+		r.Diagnose(provider.Refused, h.name(), "")
 		return nil
 	}
 	u := r.workOf(l)
 	switch {
 	case u == nil:
-		r.diagnose(provider.Unrouted, h.name(), "no turn has begun")
+		r.Diagnose(provider.Unrouted, h.name(), "no turn has begun")
 		return nil
 	case u.dropped:
-		r.diagnose(provider.Late, h.name(), "")
+		r.Diagnose(provider.Late, h.name(), "")
 		return nil
 	case u.ended:
-		r.diagnose(provider.Late, h.name(), "")
+		r.Diagnose(provider.Late, h.name(), "")
 	}
 	return u
 }
@@ -71,7 +71,7 @@ func (r *runtime) spoken(f *messageFrame) {
 	}
 	if l.compacted && f.IsSynthetic {
 		l.compacted = false
-		r.diagnose(provider.Ignored, f.name(), "the summary for the model")
+		r.Diagnose(provider.Ignored, f.name(), "the summary for the model")
 		return
 	}
 	for i := range f.Message.Content {
@@ -170,7 +170,7 @@ func (r *runtime) userBlock(u *turn, f *messageFrame, b *block) {
 	case b.Type == blockImage, b.Type == blockDocument:
 		m.Content = mediaText(b)
 	case b.Type != blockText:
-		r.diagnose(provider.Ignored, f.name(), b.Type)
+		r.Diagnose(provider.Ignored, f.name(), b.Type)
 		return
 	case m.Content == "":
 		return
@@ -204,7 +204,7 @@ func (r *runtime) toolResult(u *turn, f *messageFrame, b *block) {
 			r.showTodos(holder)
 		}
 	} else {
-		r.diagnose(provider.Unrouted, f.name(), "result of an unknown call")
+		r.Diagnose(provider.Unrouted, f.name(), "result of an unknown call")
 	}
 	if child := r.byCall[b.ToolUseID]; child != nil && child.parent == l {
 		r.launchReturned(child, b, &result)
@@ -282,17 +282,17 @@ func (u *turn) entry(id string, role agent.Role, kind agent.MessageKind) *item {
 // putItem creates an item's message or says more about it.
 func (r *runtime) putItem(u *turn, i *item, m agent.Message) {
 	if i.message == "" {
-		i.message = r.mint.Message()
+		i.message = r.Mint.Message()
 	}
 	m.ID, m.SessionID, m.TurnID, m.Role, m.Kind, m.CallID = i.message, u.lane.session, u.id, i.role, i.kind, i.call
-	r.apply(agent.MessagePut{Message: m})
+	r.Apply(agent.MessagePut{Message: m})
 	i.ended = i.ended || m.Status.Ended() && m.Status != ""
 }
 
 // putNew adds a message that nothing more is said of.
 func (r *runtime) putNew(u *turn, m agent.Message) {
-	m.ID, m.SessionID, m.TurnID = r.mint.Message(), u.lane.session, u.id
-	r.apply(agent.MessagePut{Message: m})
+	m.ID, m.SessionID, m.TurnID = r.Mint.Message(), u.lane.session, u.id
+	r.Apply(agent.MessagePut{Message: m})
 }
 
 func (r *runtime) appendText(u *turn, i *item, text string) {
@@ -302,12 +302,7 @@ func (r *runtime) appendText(u *turn, i *item, text string) {
 	if i.message == "" {
 		r.putItem(u, i, agent.Message{Status: agent.MessageStreaming})
 	}
-	if r.broken != nil {
-		return
-	}
-	if err := r.sink.Text(u.lane.session, u.id, i.message, text); err != nil {
-		r.fail(err)
-	}
+	r.Text(u.lane.session, u.id, i.message, text)
 }
 
 // closeItems ends what a turn left open: nothing more is said of a call that a stop has

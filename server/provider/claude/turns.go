@@ -82,10 +82,10 @@ func (r *runtime) report(u *turn) bool {
 	if u.opens != nil {
 		started.NativeID = u.opens.uuid
 	}
-	applied, ok := r.apply(started)
+	applied, ok := r.Apply(started)
 	if !ok || applied.Verdict == agent.VerdictRefused {
 		u.dropped = true
-		r.diagnose(provider.Refused, "turn", string(applied.Code))
+		r.Diagnose(provider.Refused, "turn", string(applied.Code))
 		return false
 	}
 	u.reported = true
@@ -110,7 +110,7 @@ func (r *runtime) turnBegan(f *initFrame) {
 	}
 	lost := r.open
 	if lost != nil && (by == nil || lost.opens == by) {
-		r.diagnose(provider.Ignored, f.name(), "said again") // the turn goes on
+		r.Diagnose(provider.Ignored, f.name(), "said again") // the turn goes on
 		return
 	}
 	u := r.placeTurn(by)
@@ -122,7 +122,7 @@ func (r *runtime) turnBegan(f *initFrame) {
 	switch {
 	case u.dropped:
 		u.ended = true
-		r.diagnose(provider.Refused, f.name(), "")
+		r.Diagnose(provider.Refused, f.name(), "")
 		r.interruptLoose()
 	case by != nil:
 		r.stale = false
@@ -137,7 +137,7 @@ func (r *runtime) checkAbilities(list []string) {
 	}
 	r.checked = true
 	if err := lacking(list); err != nil {
-		r.diagnose(provider.Refused, "capabilities", err.Message)
+		r.Diagnose(provider.Refused, "capabilities", err.Message)
 		r.o.Logger.Warn("claude", "session", r.root.session, "err", err)
 	}
 }
@@ -189,7 +189,7 @@ func (r *runtime) turnResult(f *resultFrame) {
 	u := r.open
 	if u != nil && u.opens != nil && f.ofNotice() {
 		// Of a notice, without a turn of its own (anthropics/claude-agent-sdk-typescript#383).
-		r.diagnose(provider.Late, f.name(), "of another turn")
+		r.Diagnose(provider.Late, f.name(), "of another turn")
 		return
 	}
 	r.open = nil
@@ -235,7 +235,7 @@ func (r *runtime) turnResult(f *resultFrame) {
 // resultWithoutTurn finds whose a result is that no start came before: a message's that
 // was refused at once, or nobody's.
 func (r *runtime) resultWithoutTurn(f *resultFrame) *turn {
-	if !r.ready {
+	if !r.Ready {
 		r.startError = strings.Join(append(f.Errors, f.Result), " ")
 		return nil
 	}
@@ -245,7 +245,7 @@ func (r *runtime) resultWithoutTurn(f *resultFrame) *turn {
 			return u
 		}
 	}
-	r.diagnose(provider.Late, f.name(), "")
+	r.Diagnose(provider.Late, f.name(), "")
 	return nil
 }
 
@@ -269,7 +269,7 @@ func (r *runtime) endTurn(u *turn, outcome agent.Outcome, why *agent.Error) {
 		r.carryTexts(u.id)
 	}
 	u.ended = true
-	r.apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: outcome, Err: why})
+	r.Apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: outcome, Err: why})
 	r.confirm(u, outcome)
 }
 
@@ -280,7 +280,7 @@ func (r *runtime) endSilently(u *turn, why *agent.Error) {
 	if why != nil || u.closed {
 		outcome = agent.OutcomeInterrupted
 	}
-	r.apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: outcome, Err: why, Silent: true})
+	r.Apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: outcome, Err: why, Silent: true})
 }
 
 // loseOpen ends a provider turn whose result never came.
@@ -292,7 +292,7 @@ func (r *runtime) loseOpen(method string) {
 		r.confirm(u, agent.OutcomeInterrupted)
 		return
 	}
-	r.diagnose(provider.Unrouted, method, "a turn without a result")
+	r.Diagnose(provider.Unrouted, method, "a turn without a result")
 	r.endUnlaunched(r.root, u)
 	r.closeItems(u)
 	if u.reserved {

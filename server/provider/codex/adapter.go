@@ -12,6 +12,8 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
 	"github.com/turnkeeper/turnkeeper/server/provider/proc"
+	"github.com/turnkeeper/turnkeeper/server/provider/runner"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -150,7 +152,7 @@ func (a *Adapter) Open(ctx context.Context, p provider.OpenParams, sink provider
 	r := newRuntime(sink, link, a.o)
 	provider.Go(sink, r.run)
 	if err := r.open(ctx, p, approval, sandbox); err != nil {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), runner.CloseBound)
 		defer cancel()
 		if e := r.Close(stop); e != nil {
 			a.o.Logger.Warn("codex did not end after a failed start", "err", e)
@@ -210,15 +212,15 @@ func (r *runtime) open(ctx context.Context, p provider.OpenParams, approval, san
 // openThread starts or resumes the root thread. It is registered at the answer's place
 // in the order of the wire, so that nothing that follows it finds the root unknown.
 func (r *runtime) openThread(ctx context.Context, method string, params threadParams, p provider.OpenParams) error {
-	w := newWaiter()
-	r.do(func() { r.askForThread(method, params, p, w) })
-	return r.await(ctx, w)
+	w := serial.NewWaiter()
+	r.Do(func() { r.askForThread(method, params, p, w) })
+	return r.Await(ctx, w)
 }
 
-func (r *runtime) askForThread(method string, params threadParams, p provider.OpenParams, w *waiter) {
+func (r *runtime) askForThread(method string, params threadParams, p provider.OpenParams, w *serial.Waiter) {
 	r.send(method, params, handshakeBound, func(a wire.Answer) {
 		if method == methodThreadResume && nothingKept(a.Err) {
-			r.diagnose(provider.Refused, method, params.ThreadID)
+			r.Diagnose(provider.Refused, method, params.ThreadID)
 			params.ThreadID, params.ExcludeTurns = "", false
 			r.askForThread(methodThreadStart, params, p, w)
 			return
@@ -229,10 +231,10 @@ func (r *runtime) askForThread(method string, params threadParams, p provider.Op
 			err = errors.New("codex: no thread id")
 		}
 		if err != nil {
-			r.finish(w, callError("open the conversation", err))
+			r.Finish(w, callError("open the conversation", err))
 			return
 		}
-		r.finish(w, r.adoptRoot(res, p))
+		r.Finish(w, r.adoptRoot(res, p))
 	})
 }
 
@@ -248,7 +250,7 @@ func (r *runtime) adoptRoot(res threadResult, p provider.OpenParams) error {
 	r.root = r.own(res.Thread.ID, p.Root.ID)
 	r.remember(p.Remembered)
 	able := capabilities()
-	_, ok := r.apply(agent.SessionDescribed{
+	_, ok := r.Apply(agent.SessionDescribed{
 		Session: p.Root.ID, ProviderSessionID: res.Thread.ID, Model: res.Model,
 		Handles: agent.Handles{ThreadID: res.Thread.ID}, Capabilities: &able,
 	})
@@ -258,7 +260,7 @@ func (r *runtime) adoptRoot(res threadResult, p provider.OpenParams) error {
 	if was := p.Root.ProviderSessionID; was != "" && was != res.Thread.ID {
 		r.sayForgotten(p)
 	}
-	r.ready = true
+	r.Ready = true
 	r.release(r.root)
 	return nil
 }
@@ -266,16 +268,16 @@ func (r *runtime) adoptRoot(res threadResult, p provider.OpenParams) error {
 // sayForgotten tells the person that the agent starts anew, if there was anything that it
 // could have remembered.
 func (r *runtime) sayForgotten(p provider.OpenParams) {
-	if notice, had := provider.Forgotten(p, "Codex", r.mint.Message()); had {
-		r.apply(notice)
+	if notice, had := provider.Forgotten(p, "Codex", r.Mint.Message()); had {
+		r.Apply(notice)
 	}
 }
 
 // call is a request of the handshake, bounded on the sink's clock.
 func (r *runtime) call(ctx context.Context, method string, params, result any) error {
-	w := newWaiter()
-	r.do(func() {
-		r.send(method, params, handshakeBound, func(a wire.Answer) { r.finish(w, a.Decode(result)) })
+	w := serial.NewWaiter()
+	r.Do(func() {
+		r.send(method, params, handshakeBound, func(a wire.Answer) { r.Finish(w, a.Decode(result)) })
 	})
-	return r.await(ctx, w)
+	return r.Await(ctx, w)
 }

@@ -33,18 +33,18 @@ func (r *runtime) spawned(e edge) agent.SessionID {
 		r.heldCount++
 	}
 	if r.closedBelow(e.parentTurn) {
-		r.diagnose(provider.Refused, "spawn", e.child)
+		r.Diagnose(provider.Refused, "spawn", e.child)
 		r.shut(t, "")
 		return ""
 	}
 	title, rank := e.title()
 	child := agent.ChildStarted{
-		Session: r.mint.Session(), Turn: r.mint.Turn(),
+		Session: r.Mint.Session(), Turn: r.Mint.Turn(),
 		Parent: e.parent.session, ParentTurn: e.parentTurn.id, Call: e.call,
 		Title: title, Prompt: e.prompt, AgentType: e.agentType(), Model: e.model,
 		Handles: agent.Handles{ThreadID: e.child, AgentPath: e.path},
 	}
-	applied, ok := r.apply(child)
+	applied, ok := r.Apply(child)
 	if !ok {
 		return ""
 	}
@@ -84,13 +84,13 @@ func (r *runtime) candidate(t *thread, begun *turnInfo) {
 	}
 	t.rootTurn = begun.RootTurnID
 	if r.canceled[owner] {
-		r.diagnose(provider.Refused, "turn/started", t.id)
+		r.Diagnose(provider.Refused, "turn/started", t.id)
 		r.shut(t, begun.ID)
 		return
 	}
 	if t.stopWait == nil {
-		t.stopWait = r.clock.AfterFunc(adoptBound, func() {
-			r.do(func() { r.adopt(t) })
+		t.stopWait = r.Clock.AfterFunc(adoptBound, func() {
+			r.Do(func() { r.adopt(t) })
 		})
 	}
 }
@@ -110,7 +110,7 @@ func (r *runtime) strangers() []*thread {
 
 // adopt asks who the parent of a held thread is, once its edge has not come in time.
 func (r *runtime) adopt(t *thread) {
-	if t.state != threadHeld || t.adopting || t.rootTurn == "" || r.closing {
+	if t.state != threadHeld || t.adopting || t.rootTurn == "" || r.Closing() {
 		return
 	}
 	t.adopting = true
@@ -147,7 +147,7 @@ func (r *runtime) adoptAs(t *thread) {
 	}
 	under := r.parentTurn(parent, t.rootTurn)
 	if under == nil {
-		r.diagnose(provider.Unrouted, "adopt", t.id)
+		r.Diagnose(provider.Unrouted, "adopt", t.id)
 		r.shut(t, "")
 		r.resumeRoot()
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
@@ -19,7 +20,7 @@ type cancelRun struct {
 	targets []*cancelTarget
 	rootYet bool // the root's interrupt has not been answered: children and orphans wait
 	orphans []orphan
-	wait    *waiter
+	wait    *serial.Waiter
 }
 
 type orphan struct{ thread, native string }
@@ -46,10 +47,10 @@ const (
 // Cancel implements provider.Runtime: the root first, and its answer is awaited; then
 // each child (decisions.md 12). What confirms a stop is that thread's turn/completed.
 func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agent.Evidence)) error {
-	run := &cancelRun{heard: heard, wait: newWaiter()}
-	r.do(func() {
+	run := &cancelRun{heard: heard, wait: serial.NewWaiter()}
+	r.Do(func() {
 		if err := r.gone(); err != nil {
-			r.finish(run.wait, err)
+			r.Finish(run.wait, err)
 			return
 		}
 		r.closeTargets(run, c)
@@ -62,8 +63,8 @@ func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agen
 		}
 		r.settleRun(run)
 	})
-	err := r.await(ctx, run.wait)
-	r.do(func() { r.forgetRun(run) })
+	err := r.Await(ctx, run.wait)
+	r.Do(func() { r.forgetRun(run) })
 	return err
 }
 
@@ -164,9 +165,9 @@ func (r *runtime) interruptAnswered(run *cancelRun, ct *cancelTarget, a wire.Ans
 			r.interruptLater(run, ct)
 		}
 	case errors.Is(a.Err, errNoAnswer):
-		r.diagnose(provider.Ignored, methodTurnInterrupt, "not answered in time")
+		r.Diagnose(provider.Ignored, methodTurnInterrupt, "not answered in time")
 	default:
-		r.finish(run.wait, callError("stop the turn", a.Err)) // not written: never a success
+		r.Finish(run.wait, callError("stop the turn", a.Err)) // not written: never a success
 	}
 	r.rootAnswered(run, ct)
 }
@@ -175,8 +176,8 @@ func (r *runtime) interruptAnswered(run *cancelRun, ct *cancelTarget, a wire.Ans
 func (r *runtime) interruptLater(run *cancelRun, ct *cancelTarget) {
 	pause := min(firstPause<<min(ct.pauses, 10), longestPause)
 	ct.pauses++
-	ct.stop = r.clock.AfterFunc(pause, func() {
-		r.do(func() {
+	ct.stop = r.Clock.AfterFunc(pause, func() {
+		r.Do(func() {
 			if r.gone() == nil && slices.Contains(r.cancels, run) {
 				ct.tries = 0
 				r.interruptTarget(run, ct)
@@ -207,7 +208,7 @@ func (r *runtime) rootAnswered(run *cancelRun, ct *cancelTarget) {
 func (r *runtime) interruptOrphans(run *cancelRun) {
 	for _, o := range run.orphans {
 		if t := r.byID[o.thread]; t != nil && t.state == threadHeld {
-			r.diagnose(provider.Refused, "turn/started", t.id)
+			r.Diagnose(provider.Refused, "turn/started", t.id)
 			r.shut(t, "")
 		} else {
 			r.interruptLoose(o.thread, o.native)
@@ -248,7 +249,7 @@ func (r *runtime) hear(run *cancelRun, ct *cancelTarget, state agent.TargetState
 	}
 	ct.done = state == agent.TargetCanceled || state == agent.TargetAlreadyTerminal
 	e := agent.Evidence{SessionID: ct.Session, TurnID: ct.Turn, State: state, Err: err}
-	r.later(func() { run.heard(e) })
+	r.Later(func() { run.heard(e) })
 }
 
 // settleRun ends a cancel whose targets are all accounted for.
@@ -259,7 +260,7 @@ func (r *runtime) settleRun(run *cancelRun) {
 		}
 	}
 	if !run.rootYet {
-		r.finish(run.wait, nil)
+		r.Finish(run.wait, nil)
 	}
 }
 
@@ -324,22 +325,22 @@ func (r *runtime) interruptAgain(thread, native string, refusals int) {
 				r.interruptAgain(thread, "", refusals)
 			}
 		case refusals < looseTries:
-			r.clock.AfterFunc(min(firstPause<<refusals, longestPause), func() {
-				r.do(func() {
+			r.Clock.AfterFunc(min(firstPause<<refusals, longestPause), func() {
+				r.Do(func() {
 					if r.gone() == nil {
 						r.interruptAgain(thread, native, refusals+1)
 					}
 				})
 			})
 		default:
-			r.diagnose(provider.Refused, methodTurnInterrupt, thread)
+			r.Diagnose(provider.Refused, methodTurnInterrupt, thread)
 		}
 	})
 }
 
 // Forget implements provider.Runtime.
 func (r *runtime) Forget(_ context.Context, sessions []agent.SessionID) {
-	r.do(func() {
+	r.Do(func() {
 		if r.gone() != nil {
 			return
 		}

@@ -9,12 +9,13 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
 
 // Start implements provider.Runtime.
 func (r *runtime) Start(ctx context.Context, in provider.Input) error {
-	r.do(func() { r.boundary = false }) // a turn that a person asked for
+	r.Do(func() { r.boundary = false }) // a turn that a person asked for
 	return r.startTurn(ctx, in)
 }
 
@@ -22,13 +23,13 @@ func (r *runtime) Start(ctx context.Context, in provider.Input) error {
 // further one while only children run. The turn is reported before the request is
 // written, so that the gate holds from then on.
 func (r *runtime) startTurn(ctx context.Context, in provider.Input) error {
-	w := newWaiter()
-	r.do(func() {
+	w := serial.NewWaiter()
+	r.Do(func() {
 		if err := r.announce(in, w); err != nil {
-			r.finish(w, err)
+			r.Finish(w, err)
 		}
 	})
-	err := r.await(ctx, w)
+	err := r.Await(ctx, w)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return agent.Errorf(agent.CodeTimeout, "Codex has not answered yet; the turn may still begin")
 	}
@@ -36,7 +37,7 @@ func (r *runtime) startTurn(ctx context.Context, in provider.Input) error {
 }
 
 // announce reports a provider turn and writes turn/start.
-func (r *runtime) announce(in provider.Input, w *waiter) error {
+func (r *runtime) announce(in provider.Input, w *serial.Waiter) error {
 	if err := r.gone(); err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (r *runtime) announce(in provider.Input, w *waiter) error {
 		return agent.Errorf(agent.CodeSessionBusy, "another message is being handed to Codex; try again")
 	}
 	u := &turn{id: in.Turn, key: r.keys.Next(), base: r.baseOf(in.Turn)}
-	applied, ok := r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: in.Turn, Key: u.key})
+	applied, ok := r.Apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: in.Turn, Key: u.key})
 	if !ok {
 		return agent.Errorf(agent.CodeUnavailable, "storage did not take the turn")
 	}
@@ -73,7 +74,7 @@ func (r *runtime) baseOf(id agent.TurnID) agent.Usage {
 
 // startAnswered binds the native id of a provider turn, at the answer's place in the
 // order of the wire.
-func (r *runtime) startAnswered(u *turn, a wire.Answer, w *waiter) {
+func (r *runtime) startAnswered(u *turn, a wire.Answer, w *serial.Waiter) {
 	var res turnStartResult
 	err := a.Decode(&res)
 	r.root.pending = nil
@@ -85,29 +86,29 @@ func (r *runtime) startAnswered(u *turn, a wire.Answer, w *waiter) {
 		r.startFailed(u, err, w)
 	case active != nil && !active.ended:
 		// The server took it as a steer of a turn it had begun itself.
-		r.apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: agent.OutcomeCompleted, Silent: true})
+		r.Apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: agent.OutcomeCompleted, Silent: true})
 		u.ended = true
 		u.texts[0].accepted, u.texts[0].opens = true, false
 		active.texts = append(active.texts, u.texts...)
 		r.wakeGuides(u)
-		r.finish(w, nil)
+		r.Finish(w, nil)
 	default:
 		u.texts[0].accepted = true
 		r.root.add(res.Turn.ID, u)
 		r.owners[res.Turn.ID] = u.id
-		r.apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key, NativeID: u.native})
-		r.finish(w, nil)
+		r.Apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: u.id, Key: u.key, NativeID: u.native})
+		r.Finish(w, nil)
 	}
 	r.resumeRoot()
 }
 
 // startFailed ends a provider turn that never began. If the process is gone, the turn
 // was lost and not refused: the loss is reported for the whole tree.
-func (r *runtime) startFailed(u *turn, err error, w *waiter) {
+func (r *runtime) startFailed(u *turn, err error, w *serial.Waiter) {
 	reason := callError("start the turn", err)
 	if reason.Code != agent.CodeProviderGone {
 		r.putText(r.root, u.texts[0], agent.MessageUndelivered)
-		r.apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: agent.OutcomeFailed, Err: reason})
+		r.Apply(agent.ProviderTurnEnded{Session: r.root.session, Turn: u.id, Key: u.key, Outcome: agent.OutcomeFailed, Err: reason})
 	}
 	u.ended = true
 	r.wakeGuides(u)
@@ -119,7 +120,7 @@ func (r *runtime) startFailed(u *turn, err error, w *waiter) {
 		r.boundary = true
 		r.stopOrphan(r.root.id, "")
 	}
-	r.finish(w, reason)
+	r.Finish(w, reason)
 }
 
 // Guide implements provider.Runtime: a steer of the running provider turn, or a new
@@ -127,22 +128,22 @@ func (r *runtime) startFailed(u *turn, err error, w *waiter) {
 func (r *runtime) Guide(ctx context.Context, in provider.Input) error {
 	expected := ""
 	for range 4 {
-		w := newWaiter()
+		w := serial.NewWaiter()
 		var next guideStep
-		r.do(func() { next = r.nextGuide(in, expected, w) })
+		r.Do(func() { next = r.nextGuide(in, expected, w) })
 		switch next {
 		case guideStart:
 			return r.startTurn(ctx, in)
 		case guideFailed:
-			return r.await(ctx, w)
+			return r.Await(ctx, w)
 		case guideWait:
-			if err := r.await(ctx, w); err != nil {
+			if err := r.Await(ctx, w); err != nil {
 				return err
 			}
 			continue
 		case guideSteer:
 		}
-		err := r.await(ctx, w)
+		err := r.Await(ctx, w)
 		var refused *wire.Error
 		if !errors.As(err, &refused) {
 			return err
@@ -156,7 +157,7 @@ func (r *runtime) Guide(ctx context.Context, in provider.Input) error {
 		if strings.Contains(refused.Message, "no active turn") {
 			return r.startTurn(ctx, in)
 		}
-		r.do(func() { r.putText(r.root, &userText{turn: in.Turn, message: in.Message}, agent.MessageUndelivered) })
+		r.Do(func() { r.putText(r.root, &userText{turn: in.Turn, message: in.Message}, agent.MessageUndelivered) })
 		return callError("take the message", refused)
 	}
 	return agent.Errorf(agent.CodeTimeout, "Codex changed turns faster than the message could follow; send it again")
@@ -175,9 +176,9 @@ const (
 )
 
 // nextGuide decides what guidance does now, and writes the steer if it is one.
-func (r *runtime) nextGuide(in provider.Input, expected string, w *waiter) guideStep {
+func (r *runtime) nextGuide(in provider.Input, expected string, w *serial.Waiter) guideStep {
 	if err := r.gone(); err != nil {
-		r.finish(w, err)
+		r.Finish(w, err)
 		return guideFailed
 	}
 	u := r.root.pending
@@ -206,7 +207,7 @@ func (r *runtime) nextGuide(in provider.Input, expected string, w *waiter) guide
 
 // steerAnswered takes the answer to a steer. Acceptance is not delivery: the message
 // stays pending until its userMessage item is seen.
-func (r *runtime) steerAnswered(u *turn, text *userText, a wire.Answer, w *waiter) {
+func (r *runtime) steerAnswered(u *turn, text *userText, a wire.Answer, w *serial.Waiter) {
 	var res turnSteerResult
 	err := a.Decode(&res)
 	holder := u
@@ -229,7 +230,7 @@ func (r *runtime) steerAnswered(u *turn, text *userText, a wire.Answer, w *waite
 	case !errors.As(err, &refused):
 		err = callError("take the message", err)
 	}
-	r.finish(w, err)
+	r.Finish(w, err)
 }
 
 // liveRoot is the provider turn of a root turn that has not ended, nil if there is none.

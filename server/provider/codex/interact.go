@@ -80,11 +80,11 @@ func (r *runtime) ask(t *thread, f frame) {
 	}
 	var p approvalParams
 	if err := json.Unmarshal(f.params, &p); err != nil {
-		r.diagnose(provider.Malformed, f.method, t.id)
+		r.Diagnose(provider.Malformed, f.method, t.id)
 		r.refuse(f, wire.CodeInvalidParams, "parameters cannot be read")
 		return
 	}
-	q := &question{request: r.mint.Request(), wireID: f.id, method: f.method, thread: t, session: of.session, turn: u}
+	q := &question{request: r.Mint.Request(), wireID: f.id, method: f.method, thread: t, session: of.session, turn: u}
 	i := agent.Interaction{
 		SessionID: of.session, TurnID: u.id, RequestID: q.request, Owner: owner, ProviderTurnID: cmp.Or(f.TurnID, u.native),
 		Kind: agent.InteractionApproval, Options: []agent.Option{},
@@ -92,15 +92,15 @@ func (r *runtime) ask(t *thread, f frame) {
 	}
 	switch known, err := q.describe(&i, p, f.params); {
 	case !known:
-		r.diagnose(provider.Refused, f.method, t.id)
+		r.Diagnose(provider.Refused, f.method, t.id)
 		r.refuse(f, wire.CodeMethodNotFound, "this client does not answer "+f.method)
 		return
 	case err != nil:
-		r.diagnose(provider.Malformed, f.method, t.id)
+		r.Diagnose(provider.Malformed, f.method, t.id)
 		r.refuse(f, wire.CodeInvalidParams, "parameters cannot be read")
 		return
 	}
-	applied, ok := r.apply(agent.InteractionAsked{Interaction: i})
+	applied, ok := r.Apply(agent.InteractionAsked{Interaction: i})
 	if !ok || applied.Verdict == agent.VerdictRefused || applied.Verdict == agent.VerdictLate {
 		r.refuse(f, wire.CodeInvalidRequest, "this turn is being stopped")
 		return
@@ -232,7 +232,7 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 	var q *question
 	var result any
 	var err error
-	r.do(func() {
+	r.Do(func() {
 		q = r.asked[a.Interaction.RequestID]
 		gone := r.gone()
 		switch {
@@ -249,10 +249,10 @@ func (r *runtime) Answer(_ context.Context, a provider.Answer) error {
 		return err
 	}
 	if err := r.peer.Reply(q.wireID, result); err != nil {
-		r.unwritten(err)
+		r.Unwritten(err)
 		reason := callError("take the answer", err)
 		if reason.Code != agent.CodeProviderGone { // nothing was written: another answer may do
-			r.do(func() { q.gone = q.turn.closed || q.turn.ended })
+			r.Do(func() { q.gone = q.turn.closed || q.turn.ended })
 		}
 		return reason
 	}
@@ -299,13 +299,13 @@ func (q *question) replyInput(a agent.Response) any {
 func (r *runtime) resolved(t *thread, f frame) {
 	var p resolvedParams
 	if err := json.Unmarshal(f.params, &p); err != nil {
-		r.diagnose(provider.Malformed, f.method, t.id)
+		r.Diagnose(provider.Malformed, f.method, t.id)
 		return
 	}
 	for id, q := range r.asked {
 		if q.thread == t && string(q.wireID) == string(p.RequestID) {
 			delete(r.asked, id)
-			r.apply(agent.InteractionEnded{Session: q.session, Turn: q.turn.id, Request: q.request, Step: agent.AskResolved})
+			r.Apply(agent.InteractionEnded{Session: q.session, Turn: q.turn.id, Request: q.request, Step: agent.AskResolved})
 			return
 		}
 	}

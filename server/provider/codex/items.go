@@ -51,11 +51,11 @@ func (r *runtime) itemFrame(t *thread, f frame) {
 		u = t.pending
 	}
 	if u == nil {
-		r.diagnose(provider.Unrouted, f.method, t.id)
+		r.Diagnose(provider.Unrouted, f.method, t.id)
 		return
 	}
 	if u.dropped {
-		r.diagnose(provider.Late, f.method, t.id)
+		r.Diagnose(provider.Late, f.method, t.id)
 		return
 	}
 	if u.items == nil {
@@ -75,7 +75,7 @@ func (r *runtime) itemFrame(t *thread, f frame) {
 	}
 	var p itemParams
 	if err := json.Unmarshal(f.params, &p); err != nil || p.Item.ID == "" {
-		r.diagnose(provider.Malformed, f.method, t.id)
+		r.Diagnose(provider.Malformed, f.method, t.id)
 		return
 	}
 	r.putKind(t, u, &p.Item, f.method == "item/completed")
@@ -121,10 +121,10 @@ func (u *turn) entry(id string, role agent.Role, kind agent.MessageKind) *item {
 // putItem creates an item's message or says more about it.
 func (r *runtime) putItem(t *thread, u *turn, i *item, m agent.Message) {
 	if i.message == "" {
-		i.message = r.mint.Message()
+		i.message = r.Mint.Message()
 	}
 	m.ID, m.SessionID, m.TurnID, m.Role, m.Kind, m.CallID = i.message, t.session, u.id, i.role, i.kind, i.call
-	r.apply(agent.MessagePut{Message: m})
+	r.Apply(agent.MessagePut{Message: m})
 	i.ended = i.ended || m.Status.Ended() && m.Status != ""
 }
 
@@ -142,7 +142,7 @@ func (r *runtime) prose(t *thread, u *turn, it *threadItem, done bool, kind agen
 func (r *runtime) streamFrame(t *thread, u *turn, f frame) {
 	var p deltaParams
 	if err := json.Unmarshal(f.params, &p); err != nil || f.ItemID == "" {
-		r.diagnose(provider.Malformed, f.method, t.id)
+		r.Diagnose(provider.Malformed, f.method, t.id)
 		return
 	}
 	switch f.method {
@@ -162,18 +162,13 @@ func (r *runtime) streamFrame(t *thread, u *turn, f frame) {
 
 func (r *runtime) appendText(t *thread, u *turn, i *item, f frame, text string) {
 	if i.ended || u.ended {
-		r.diagnose(provider.Late, f.method, t.id)
+		r.Diagnose(provider.Late, f.method, t.id)
 		return
 	}
 	if i.message == "" {
 		r.putItem(t, u, i, agent.Message{Status: agent.MessageStreaming})
 	}
-	if r.broken != nil {
-		return
-	}
-	if err := r.sink.Text(t.session, u.id, i.message, text); err != nil {
-		r.fail(err)
-	}
+	r.Text(t.session, u.id, i.message, text)
 }
 
 // userMessage is the prompt of a child, or the proof that the root has taken a
@@ -218,7 +213,7 @@ func (r *runtime) notice(t *thread, u *turn, id, text string) {
 func (r *runtime) errorNotice(t *thread, u *turn, f frame) {
 	var p errorParams
 	if err := json.Unmarshal(f.params, &p); err != nil {
-		r.diagnose(provider.Malformed, f.method, t.id)
+		r.Diagnose(provider.Malformed, f.method, t.id)
 		return
 	}
 	u.lastErr = &p.Error

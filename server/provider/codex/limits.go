@@ -33,7 +33,7 @@ type limitWindow struct {
 func (r *runtime) rateLimits(f frame) {
 	var p limitsParams
 	if err := json.Unmarshal(f.params, &p); err != nil {
-		r.diagnose(provider.Malformed, f.method, "")
+		r.Diagnose(provider.Malformed, f.method, "")
 		return
 	}
 	reached := p.RateLimits.Reached

@@ -84,7 +84,7 @@ func (r *runtime) learn(t *thread, n naming) {
 		return
 	}
 	t.titled = max(t.titled, rank)
-	r.apply(d)
+	r.Apply(d)
 }
 
 // lookUp asks once what Codex calls a child. Nothing waits for the answer, and without

@@ -58,13 +58,13 @@ func (r *runtime) turnNote(t *thread, u *turn, f frame) {
 		var p diffParams
 		if err = json.Unmarshal(f.params, &p); err == nil {
 			u.diff.latest = p.Diff
-			if u.ended || u.diff.due(r.clock.Now()) {
+			if u.ended || u.diff.due(r.Clock.Now()) {
 				r.showDiff(t, u)
 			}
 		}
 	}
 	if err != nil {
-		r.diagnose(provider.Malformed, f.method, t.id)
+		r.Diagnose(provider.Malformed, f.method, t.id)
 	}
 }
 
@@ -74,7 +74,7 @@ func (r *runtime) showDiff(t *thread, u *turn) {
 	if u.diff.latest == u.diff.shown {
 		return
 	}
-	u.diff.shown, u.diff.at = u.diff.latest, r.clock.Now()
+	u.diff.shown, u.diff.at = u.diff.latest, r.Clock.Now()
 	output := show.Output(u.diff.latest)
 	u.diff.written += len(output)
 	r.putNote(t, u, "diff", show.DiffTitle(u.diff.latest), output)

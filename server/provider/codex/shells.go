@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/show"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
@@ -76,7 +77,7 @@ func (r *runtime) sawShell(t *thread, u *turn, s shell) {
 	}
 	id := agent.ProcessID(s.ItemID)
 	t.shells[id] = running{s.ProcessID, u.id}
-	r.apply(agent.ProcessSeen{Process: agent.Process{
+	r.Apply(agent.ProcessSeen{Process: agent.Process{
 		ID: id, SessionID: t.session, TurnID: u.id, CallID: agent.CallID(s.ItemID), Command: show.Input(s.Command), Cwd: s.Cwd,
 		Status: agent.ProcessRunning, Stoppable: true,
 	}})
@@ -89,38 +90,38 @@ func (r *runtime) shellEnded(t *thread, id agent.ProcessID) {
 		return
 	}
 	delete(t.shells, id)
-	r.apply(agent.ProcessSeen{Process: agent.Process{ID: id, SessionID: t.session, TurnID: s.turn, Status: agent.ProcessEnded}})
+	r.Apply(agent.ProcessSeen{Process: agent.Process{ID: id, SessionID: t.session, TurnID: s.turn, Status: agent.ProcessEnded}})
 }
 
 // StopProcess implements provider.ProcessStopper.
 func (r *runtime) StopProcess(ctx context.Context, session agent.SessionID, process agent.ProcessID) error {
-	w := newWaiter()
-	r.do(func() {
+	w := serial.NewWaiter()
+	r.Do(func() {
 		t := r.bySession[session]
 		if err := r.gone(); err != nil {
-			r.finish(w, err)
+			r.Finish(w, err)
 			return
 		}
 		if t == nil || !t.owned() {
-			r.finish(w, agent.Errorf(agent.CodeNotFound, "Codex does not run this agent"))
+			r.Finish(w, agent.Errorf(agent.CodeNotFound, "Codex does not run this agent"))
 			return
 		}
 		s, known := t.shells[process]
 		if !known {
-			r.finish(w, nil) // it has ended
+			r.Finish(w, nil) // it has ended
 			return
 		}
 		r.send(methodEndShell, endShellParams{t.id, s.number}, requestBound, func(a wire.Answer) {
 			var res endShellResult
 			if err := a.Decode(&res); err != nil {
-				r.finish(w, callError("end the process", err))
+				r.Finish(w, callError("end the process", err))
 				return
 			}
 			r.shellEnded(t, process) // ended now, or not there any more
-			r.finish(w, nil)
+			r.Finish(w, nil)
 		})
 	})
-	err := r.await(ctx, w)
+	err := r.Await(ctx, w)
 	if err != nil && errors.Is(err, ctx.Err()) {
 		return agent.Errorf(agent.CodeTimeout, "Codex has not said yet that the process ended")
 	}

@@ -25,7 +25,7 @@ func (r *runtime) holdFor(u *turn) bool {
 		}
 		held = true
 		if c.stopSummon == nil {
-			c.stopSummon = r.clock.AfterFunc(adoptBound, func() { r.do(func() { r.answerSummons(c) }) })
+			c.stopSummon = r.Clock.AfterFunc(adoptBound, func() { r.Do(func() { r.answerSummons(c) }) })
 		}
 	}
 	return held

@@ -134,14 +134,14 @@ type frame struct {
 
 // handle is the reading goroutine's entry: one frame, start to end.
 func (r *runtime) handle(w wire.Frame) {
-	r.do(func() {
-		if r.closing || r.broken != nil {
+	r.Do(func() {
+		if r.Over() {
 			return
 		}
 		f := frame{method: w.Method, id: w.ID, params: w.Params}
 		if len(w.Params) > 0 {
 			if err := json.Unmarshal(w.Params, &f.header); err != nil {
-				r.diagnose(provider.Malformed, f.method, "parameters cannot be read")
+				r.Diagnose(provider.Malformed, f.method, "parameters cannot be read")
 				r.refuse(f, wire.CodeInvalidParams, "parameters cannot be read")
 				return
 			}
@@ -157,12 +157,12 @@ func (r *runtime) route(f frame) {
 		return
 	}
 	if f.id == "" && !ofInterest[f.method] {
-		r.diagnose(provider.Ignored, f.method, "")
+		r.Diagnose(provider.Ignored, f.method, "")
 		return
 	}
 	if f.ThreadID == "" {
 		if f.id == "" {
-			r.diagnose(provider.Unrouted, f.method, "no thread is named")
+			r.Diagnose(provider.Unrouted, f.method, "no thread is named")
 			return
 		}
 		r.refuseUnowned(f)
@@ -221,7 +221,7 @@ func (r *runtime) deliver(t *thread, f frame) {
 // meetStranger keeps the first frame of a thread that nobody has claimed.
 func (r *runtime) meetStranger(f frame) {
 	if r.heldCount >= maxHeldThreads {
-		r.diagnose(provider.Unrouted, f.method, f.ThreadID)
+		r.Diagnose(provider.Unrouted, f.method, f.ThreadID)
 		r.refuse(f, wire.CodeInvalidRequest, "unknown thread")
 		return
 	}
@@ -248,14 +248,14 @@ func (r *runtime) hold(t *thread, f frame) {
 			defer r.adopt(t) // its whole turn has passed; no edge will come first
 		}
 	}
-	r.diagnose(provider.Held, f.method, f.ThreadID)
+	r.Diagnose(provider.Held, f.method, f.ThreadID)
 	limit := maxHeldFrames
 	if f.id != "" || f.Turn != nil || f.method == "item/started" || f.method == "item/completed" {
 		limit *= 2
 	}
 	if len(t.held) >= limit {
 		t.dropped++
-		r.diagnose(provider.Unrouted, f.method, f.ThreadID)
+		r.Diagnose(provider.Unrouted, f.method, f.ThreadID)
 		r.refuse(f, wire.CodeInvalidRequest, "too much is waiting for this thread's owner")
 		return
 	}
@@ -291,7 +291,7 @@ func (r *runtime) shut(t *thread, native string) {
 		if f.Turn != nil {
 			native, over = f.Turn.ID, f.method == "turn/completed"
 		}
-		r.diagnose(provider.Refused, f.method, f.ThreadID)
+		r.Diagnose(provider.Refused, f.method, f.ThreadID)
 		r.refuse(f, wire.CodeInvalidRequest, "this agent was stopped")
 	}
 	t.held = nil
@@ -305,7 +305,7 @@ func (r *runtime) shut(t *thread, native string) {
 
 // afterShut drops a frame of a shut thread; a turn that starts is interrupted.
 func (r *runtime) afterShut(t *thread, f frame) {
-	r.diagnose(provider.Refused, f.method, f.ThreadID)
+	r.Diagnose(provider.Refused, f.method, f.ThreadID)
 	r.refuse(f, wire.CodeInvalidRequest, "this agent was stopped")
 	if f.method == "turn/started" && f.Turn != nil {
 		r.stopOrphan(t.id, f.Turn.ID)
@@ -317,11 +317,11 @@ func (r *runtime) refuse(f frame, code int, why string) {
 	if f.id == "" {
 		return
 	}
-	r.later(func() { r.unwritten(r.peer.ReplyError(f.id, code, why)) })
+	r.Later(func() { r.Unwritten(r.peer.ReplyError(f.id, code, why)) })
 }
 
 // refuseUnowned refuses a request that nobody can be asked for (decisions.md 25).
 func (r *runtime) refuseUnowned(f frame) {
-	r.diagnose(provider.Refused, f.method, f.ThreadID)
+	r.Diagnose(provider.Refused, f.method, f.ThreadID)
 	r.refuse(f, wire.CodeInvalidRequest, "unknown thread")
 }

@@ -51,7 +51,7 @@ func (r *runtime) collabCall(t *thread, u *turn, it *threadItem, done bool) {
 func (r *runtime) activity(t *thread, u *turn, it *threadItem) {
 	switch it.Kind {
 	case activityCompleted:
-		r.diagnose(provider.Ignored, "subAgentActivity/completed", it.AgentThreadID)
+		r.Diagnose(provider.Ignored, "subAgentActivity/completed", it.AgentThreadID)
 		return
 	case activityStarted:
 		i := u.entry(it.ID, agent.RoleTool, agent.MessageToolCall)
@@ -142,15 +142,15 @@ func (r *runtime) putCall(t *thread, u *turn, i *item, m agent.Message) {
 func (r *runtime) commandOutput(t *thread, u *turn, id, delta string) {
 	i := u.items[id]
 	if i == nil || i.message == "" {
-		r.diagnose(provider.Unrouted, "item/commandExecution/outputDelta", t.id)
+		r.Diagnose(provider.Unrouted, "item/commandExecution/outputDelta", t.id)
 		return
 	}
 	if i.over {
-		r.diagnose(provider.Late, "item/commandExecution/outputDelta", t.id)
+		r.Diagnose(provider.Late, "item/commandExecution/outputDelta", t.id)
 		return
 	}
 	i.output.Add(delta)
-	now, size := r.clock.Now(), i.output.Size()
+	now, size := r.Clock.Now(), i.output.Size()
 	if i.ended || now.Sub(i.shownAt) < outputEvery || size < 2*i.shown {
 		return // its end, or a later piece, shows it
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/show"
 )
 
@@ -26,7 +27,7 @@ type turn struct {
 	counted bool        // it has used something of its own
 	diff    standing    // of all that it changed
 	lastErr *turnError
-	began   []*waiter // guidance that waits for it to begin
+	began   []*serial.Waiter // guidance that waits for it to begin
 }
 
 // userText is a person's message on its way into a turn.
@@ -51,7 +52,7 @@ func newTurnState() turnState { return turnState{} }
 // turnStarted handles turn/started of an owned thread.
 func (r *runtime) turnStarted(t *thread, f frame) {
 	if f.Turn == nil || f.Turn.ID == "" {
-		r.diagnose(provider.Malformed, f.method, t.id)
+		r.Diagnose(provider.Malformed, f.method, t.id)
 		return
 	}
 	u := t.turns[f.Turn.ID]
@@ -94,10 +95,10 @@ func (r *runtime) serverTurn(native string) *turn {
 	r.root.add(native, u)
 	if r.boundary {
 		u.dropped = true
-		r.diagnose(provider.Refused, "turn/started", native)
+		r.Diagnose(provider.Refused, "turn/started", native)
 		return u
 	}
-	applied, ok := r.apply(agent.ProviderTurnStarted{Session: r.root.session, Key: u.key, NativeID: native})
+	applied, ok := r.Apply(agent.ProviderTurnStarted{Session: r.root.session, Key: u.key, NativeID: native})
 	if !ok {
 		return nil
 	}
@@ -114,10 +115,10 @@ func (r *runtime) serverTurn(native string) *turn {
 func (r *runtime) childTurnStarted(t *thread, f frame) {
 	u, trigger := t.pending, agent.TriggerDelegation
 	if u == nil {
-		u, trigger = &turn{id: r.mint.Turn()}, agent.TriggerGuidance
+		u, trigger = &turn{id: r.Mint.Turn()}, agent.TriggerGuidance
 		if r.canceled[r.owners[f.Turn.RootTurnID]] {
 			u.dropped = true
-			r.diagnose(provider.Refused, f.method, t.id)
+			r.Diagnose(provider.Refused, f.method, t.id)
 		}
 	}
 	t.pending = nil
@@ -128,7 +129,7 @@ func (r *runtime) childTurnStarted(t *thread, f frame) {
 	u.begun, u.base = true, t.total
 	t.active = u
 	if !u.dropped {
-		applied, ok := r.apply(agent.TurnStarted{Session: t.session, Turn: u.id, NativeID: u.native, Trigger: trigger})
+		applied, ok := r.Apply(agent.TurnStarted{Session: t.session, Turn: u.id, NativeID: u.native, Trigger: trigger})
 		if !ok {
 			return
 		}
@@ -144,7 +145,7 @@ func (r *runtime) childTurnStarted(t *thread, f frame) {
 // turnCompleted handles the terminal of one exact turn.
 func (r *runtime) turnCompleted(t *thread, f frame) {
 	if f.Turn == nil || f.Turn.ID == "" {
-		r.diagnose(provider.Malformed, f.method, t.id)
+		r.Diagnose(provider.Malformed, f.method, t.id)
 		return
 	}
 	u := t.turns[f.Turn.ID]
@@ -158,7 +159,7 @@ func (r *runtime) turnCompleted(t *thread, f frame) {
 		t.add(f.Turn.ID, u)
 	}
 	if u == nil || u.ended {
-		r.diagnose(provider.Late, f.method, t.id)
+		r.Diagnose(provider.Late, f.method, t.id)
 		return
 	}
 	if t == r.root && r.holdRootFor(u.native) || r.holdFor(u) {
@@ -187,7 +188,7 @@ func (r *runtime) outcomeOf(u *turn, info *turnInfo) (agent.Outcome, *agent.Erro
 		}
 		return agent.OutcomeFailed, reason.asError()
 	}
-	r.diagnose(provider.Malformed, "turn/completed", "unknown status "+show.Bounded(info.Status, 40))
+	r.Diagnose(provider.Malformed, "turn/completed", "unknown status "+show.Bounded(info.Status, 40))
 	return agent.OutcomeInterrupted, agent.Errorf(agent.CodeProviderRefused, "Codex ended the turn with an unknown status")
 }
 
@@ -214,9 +215,9 @@ func (r *runtime) endTurn(t *thread, u *turn, outcome agent.Outcome, why *agent.
 	}
 	r.loseTexts(t, u)
 	if t == r.root {
-		r.apply(agent.ProviderTurnEnded{Session: t.session, Turn: u.id, Key: u.key, Outcome: outcome, Err: why})
+		r.Apply(agent.ProviderTurnEnded{Session: t.session, Turn: u.id, Key: u.key, Outcome: outcome, Err: why})
 	} else {
-		r.apply(agent.TurnSettled{Session: t.session, Turn: u.id, Outcome: outcome, Err: why})
+		r.Apply(agent.TurnSettled{Session: t.session, Turn: u.id, Outcome: outcome, Err: why})
 		r.withdrawAsked(func(q *question) bool { return q.turn == u })
 	}
 	r.confirm(t, u, outcome)
@@ -235,7 +236,7 @@ func (r *runtime) loseTexts(t *thread, u *turn) {
 
 // putText says what became of a person's message.
 func (r *runtime) putText(t *thread, x *userText, status agent.MessageStatus) {
-	r.apply(agent.MessagePut{Message: agent.Message{
+	r.Apply(agent.MessagePut{Message: agent.Message{
 		ID: x.message, SessionID: t.session, TurnID: x.turn, Role: agent.RoleUser, Kind: agent.MessageText, Status: status,
 	}})
 }
@@ -243,7 +244,7 @@ func (r *runtime) putText(t *thread, x *userText, status agent.MessageStatus) {
 // wakeGuides lets guidance go on that waited for a turn to begin or end.
 func (r *runtime) wakeGuides(u *turn) {
 	for _, w := range u.began {
-		r.finish(w, nil)
+		r.Finish(w, nil)
 	}
 	u.began = nil
 }
@@ -253,7 +254,7 @@ func (r *runtime) wakeGuides(u *turn) {
 func (r *runtime) tokenUsage(t *thread, f frame) {
 	var p tokenUsageParams
 	if err := json.Unmarshal(f.params, &p); err != nil {
-		r.diagnose(provider.Malformed, f.method, t.id)
+		r.Diagnose(provider.Malformed, f.method, t.id)
 		return
 	}
 	t.total = p.TokenUsage.Total.usage()
@@ -266,7 +267,7 @@ func (r *runtime) tokenUsage(t *thread, f frame) {
 		return
 	}
 	u.counted = true
-	r.apply(agent.UsageReported{Session: t.session, Turn: u.id, Usage: less(t.total, u.base)})
+	r.Apply(agent.UsageReported{Session: t.session, Turn: u.id, Usage: less(t.total, u.base)})
 }
 
 // spent takes the total for what earlier turns have used: a resumed thread repeats it under
