@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -253,5 +254,33 @@ func TestNoDescriptorLeaks(t *testing.T) {
 	}
 	if _, err := Start(Config{Path: "/nonexistent"}); err == nil || count() > before {
 		t.Errorf("failed start: %v, %d descriptors", err, count())
+	}
+}
+
+// A process that is replacing its program shows no environment for a moment, and is not
+// missed for that: this one does nothing else.
+func TestEscapedDescendantThatChangesItsProgramIsSwept(t *testing.T) {
+	again := filepath.Join(t.TempDir(), "again")
+	if err := os.WriteFile(again, []byte("exec /bin/sh \"$0\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := `setsid /bin/sh -c 'echo $$; exec /bin/sh "$0" >/dev/null' ` + again + ` & wait`
+	for range 100 {
+		p, err := Start(Config{Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=" + os.Getenv("PATH")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pid int // it has left the group, and runs
+		if _, err := fmt.Fscanln(p.Stdout(), &pid); err != nil {
+			t.Fatal(err)
+		}
+		died := grip(t, pid)
+		if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if e := waitDone(t, p); !slices.Equal(e.Swept, []int{pid}) {
+			t.Fatalf("swept %v, not %d", e.Swept, pid)
+		}
+		died()
 	}
 }

@@ -95,9 +95,33 @@ func pids() []int {
 }
 
 type procStat struct {
-	state byte
-	ppid  int
-	pgrp  int
+	state  byte
+	ppid   int
+	pgrp   int
+	flags  uint64
+	envLen uint64 // bytes of the environment
+	envEnd uint64 // its address, 0 while the program is being replaced
+}
+
+// Fields of /proc/PID/stat by their place after the command name (proc(5) counts from 1,
+// and the name is the second).
+const (
+	statState    = 0
+	statParent   = 1
+	statGroup    = 2
+	statFlags    = 6
+	statEnvStart = 47
+	statEnvEnd   = 48
+)
+
+// kernelThread is PF_KTHREAD.
+const kernelThread = 0x00200000
+
+// changing says of a process whose environment reads as empty that it is one moment's: a
+// program takes the place of another, and has none until it is laid out, or by now has one.
+// A program that was started without any has an empty one at an address.
+func (s procStat) changing() bool {
+	return s.state != 'Z' && s.state != 'X' && s.flags&kernelThread == 0 && (s.envEnd == 0 || s.envLen > 0)
 }
 
 // stat reads the fields after the command name, which may itself contain
@@ -108,10 +132,18 @@ func stat(pid int) (procStat, bool) {
 		return procStat{}, false
 	}
 	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 3 {
+	if len(f) <= statEnvEnd {
 		return procStat{}, false
 	}
-	ppid, err1 := strconv.Atoi(string(f[1]))
-	pgrp, err2 := strconv.Atoi(string(f[2]))
-	return procStat{state: f[0][0], ppid: ppid, pgrp: pgrp}, err1 == nil && err2 == nil
+	var bad bool
+	number := func(at int) uint64 {
+		n, err := strconv.ParseUint(string(f[at]), 10, 64)
+		bad = bad || err != nil
+		return n
+	}
+	st := procStat{
+		state: f[statState][0], ppid: int(number(statParent)), pgrp: int(number(statGroup)), flags: number(statFlags),
+		envLen: number(statEnvEnd) - number(statEnvStart), envEnd: number(statEnvEnd),
+	}
+	return st, !bad
 }

@@ -38,22 +38,29 @@ func sweepRun(run string) []int {
 }
 
 // sweep kills until no process carries entry: a marked process may fork while
-// it is being looked for.
+// it is being looked for, or be changing its program.
 func sweep(entry string) ([]int, error) {
 	spared := ancestry(os.Getpid())
 	killed := map[int]bool{}
 	left := poll(sweepBound, func() []int {
-		var found []int
+		var left []int
 		for _, pid := range pids() {
-			if !spared[pid] && carries(pid, entry) {
-				found = append(found, pid)
+			if spared[pid] {
+				continue
+			}
+			switch look(pid, entry) {
+			case marked:
 				if killMarked(pid, entry) {
 					killed[pid] = true
 				}
+				left = append(left, pid)
+			case unsure:
+				left = append(left, pid)
 			}
 		}
-		return found
+		return left
 	})
+	left = slices.DeleteFunc(left, func(pid int) bool { return look(pid, entry) != marked })
 	out := slices.Sorted(maps.Keys(killed))
 	if len(left) > 0 {
 		return out, fmt.Errorf("proc: processes %v with %s: %w", left, entry, ErrStuck)
@@ -70,23 +77,37 @@ func killMarked(pid int, entry string) bool {
 		return false
 	}
 	defer handle.Release() //nolint:errcheck // nothing can be done about it
-	return carries(pid, entry) && handle.Signal(syscall.SIGKILL) == nil
+	return look(pid, entry) == marked && handle.Signal(syscall.SIGKILL) == nil
 }
 
-// carries reports whether the environment pid was started with has exactly this
-// entry. Processes of other users cannot be read and never match; a dying
-// process has no environment any more.
-func carries(pid int, entry string) bool {
+type mark int
+
+const (
+	other  mark = iota // it does not carry the entry, is not ours to read, or is dying
+	marked             // it carries the entry
+	unsure             // it is changing its program, and has no environment for the moment
+)
+
+// look reads whether the environment pid was started with has exactly this
+// entry. Processes of other users cannot be read; a dying process has no
+// environment any more.
+func look(pid int, entry string) mark {
 	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 	if err != nil {
-		return false
+		return other
+	}
+	if len(env) == 0 {
+		if st, ok := stat(pid); ok && st.changing() {
+			return unsure
+		}
+		return other
 	}
 	for kv := range bytes.SplitSeq(env, []byte{0}) {
 		if string(kv) == entry {
-			return true
+			return marked
 		}
 	}
-	return false
+	return other
 }
 
 // ancestry is pid and all above it: a daemon that was itself started from a
