@@ -48,14 +48,13 @@ func sweep(entry string) ([]int, error) {
 			if spared[pid] {
 				continue
 			}
-			switch look(pid, entry) {
-			case marked:
-				if killMarked(pid, entry) {
-					killed[pid] = true
-				}
-				left = append(left, pid)
-			case unsure:
-				left = append(left, pid)
+			seen := look(pid, entry)
+			if seen == other {
+				continue
+			}
+			left = append(left, pid)
+			if seen == marked && killMarked(pid, entry) {
+				killed[pid] = true
 			}
 		}
 		return left
