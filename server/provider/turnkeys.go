@@ -38,6 +38,11 @@ func Forgotten(p OpenParams, name string, id agent.MessageID) (agent.MessagePut,
 	return agent.MessagePut{Message: agent.Message{
 		ID: id, SessionID: p.Root.ID, TurnID: p.Root.LatestTurn.ID, Role: agent.RoleSystem, Kind: agent.MessageNotice,
 		Status:  agent.MessageCompleted,
-		Content: name + " no longer has this conversation. The agent begins anew and remembers nothing of what was said before.",
+		Content: ForgottenText(name),
 	}}, true
+}
+
+// ForgottenText is what that notice says.
+func ForgottenText(name string) string {
+	return name + " no longer has this conversation. The agent begins anew and remembers nothing of what was said before."
 }

@@ -7,38 +7,37 @@ import (
 	"github.com/turnkeeper/turnkeeper/server/acp"
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/runner"
 	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 )
 
 // cancelRun is one Cancel call under way.
 type cancelRun struct {
-	heard   func(agent.Evidence)
 	targets []*cancelTarget
 	wait    *serial.Waiter
 }
 
 // cancelTarget is one exact turn to stop.
 type cancelTarget struct {
-	provider.CancelTarget
+	runner.Target
 	root bool
 	lane *lane
 	turn *turn // of a child; of the root the provider turn that runs, nil if none does
 	sent bool  // session/cancel was written for it
-	done bool  // confirmed, ended before, or given up
 }
 
 // Cancel implements provider.Runtime. The root is asked to stop first, then each child that
 // the agent lets be stopped alone: agents differ in which children a stop of the root takes
 // along (decisions.md 14). A cancel has no answer: only the turn's own end confirms it.
 func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agent.Evidence)) error {
-	run := &cancelRun{heard: heard, wait: serial.NewWaiter()}
+	run := &cancelRun{wait: serial.NewWaiter()}
 	r.Do(func() {
 		if err := r.gone(); err != nil {
 			r.Finish(run.wait, err)
 			return
 		}
 		r.flushArrivals()
-		r.closeTargets(run, c)
+		r.closeTargets(run, c, heard)
 		r.cancels = append(r.cancels, run)
 		for _, ct := range run.targets {
 			r.stopTarget(run, ct)
@@ -57,9 +56,9 @@ func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agen
 
 // closeTargets records the targets as closed before anything is written, so that what
 // races the stop meets a closed door.
-func (r *runtime) closeTargets(run *cancelRun, c provider.Cancel) {
+func (r *runtime) closeTargets(run *cancelRun, c provider.Cancel, heard func(agent.Evidence)) {
 	for _, target := range c.Targets {
-		ct := &cancelTarget{CancelTarget: target, lane: r.bySession[target.Session]}
+		ct := &cancelTarget{Target: r.Target(target, heard), lane: r.bySession[target.Session]}
 		ct.root = ct.lane == r.root
 		switch {
 		case ct.lane == nil:
@@ -95,7 +94,7 @@ func (r *runtime) stopTarget(run *cancelRun, ct *cancelTarget) {
 	case ct.root:
 		r.stopRoot(run, ct)
 	case ct.turn == nil || ct.turn.ended:
-		r.hear(run, ct, agent.TargetAlreadyTerminal)
+		ct.Hear(agent.TargetAlreadyTerminal, nil)
 	case r.mayStop(ct.lane):
 		r.stopChild(run, ct)
 	default: // its own end may still come, or the grant
@@ -118,9 +117,9 @@ func (r *runtime) stopRoot(run *cancelRun, ct *cancelTarget) {
 		switch {
 		case err != nil:
 			r.Finish(run.wait, r.callError("stop the turn", err)) // never a success
-		case ct.turn == nil || ct.turn.ended && !ct.done:
-			r.hear(run, ct, agent.TargetAcknowledged)
-			ct.done = true
+		case ct.turn == nil || ct.turn.ended && !ct.Done:
+			ct.Hear(agent.TargetAcknowledged, nil)
+			ct.Done = true
 			r.settleRun(run)
 		}
 	})
@@ -161,7 +160,7 @@ func (r *runtime) stopChild(run *cancelRun, ct *cancelTarget) {
 func (r *runtime) stopGranted(l *lane) {
 	for _, run := range r.cancels {
 		for _, ct := range run.targets {
-			if ct.lane == l && ct.turn == l.live && !ct.sent && !ct.done {
+			if ct.lane == l && ct.turn == l.live && !ct.sent && !ct.Done {
 				r.stopChild(run, ct)
 			}
 		}
@@ -192,7 +191,7 @@ func (r *runtime) stopsRoot() bool {
 func (r *runtime) confirm(u *turn, outcome agent.Outcome) {
 	for _, run := range slices.Clone(r.cancels) {
 		for _, ct := range run.targets {
-			if ct.done || ct.lane != u.lane {
+			if ct.Done || ct.lane != u.lane {
 				continue
 			}
 			if ct.root && ct.Turn == u.id {
@@ -204,28 +203,19 @@ func (r *runtime) confirm(u *turn, outcome agent.Outcome) {
 				continue
 			}
 			if outcome == agent.OutcomeInterrupted {
-				r.hear(run, ct, agent.TargetCanceled)
+				ct.Hear(agent.TargetCanceled, nil)
 			} else {
-				r.hear(run, ct, agent.TargetAlreadyTerminal)
+				ct.Hear(agent.TargetAlreadyTerminal, nil)
 			}
 		}
 		r.settleRun(run)
 	}
 }
 
-func (r *runtime) hear(run *cancelRun, ct *cancelTarget, state agent.TargetState) {
-	if ct.done {
-		return
-	}
-	ct.done = state == agent.TargetCanceled || state == agent.TargetAlreadyTerminal
-	e := agent.Evidence{SessionID: ct.Session, TurnID: ct.Turn, State: state}
-	r.Later(func() { run.heard(e) })
-}
-
 // settleRun ends a cancel whose targets are all accounted for.
 func (r *runtime) settleRun(run *cancelRun) {
 	for _, ct := range run.targets {
-		if !ct.done {
+		if !ct.Done {
 			return
 		}
 	}
@@ -264,7 +254,7 @@ func (r *runtime) Forget(_ context.Context, sessions []agent.SessionID) {
 		}
 		for _, run := range slices.Clone(r.cancels) {
 			for _, ct := range run.targets {
-				ct.done = ct.done || slices.Contains(sessions, ct.Session)
+				ct.Done = ct.Done || slices.Contains(sessions, ct.Session)
 			}
 			r.settleRun(run)
 		}

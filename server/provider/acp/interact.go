@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -206,7 +207,7 @@ func (r *runtime) withdrawn(id wire.RawID) {
 
 // withdrawHeld drops a request that has waited for its owner.
 func (r *runtime) withdrawHeld(id wire.RawID) {
-	for _, owner := range sortedKeys(r.early) {
+	for _, owner := range slices.Sorted(maps.Keys(r.early)) {
 		r.early[owner] = slices.DeleteFunc(r.early[owner], func(h held) bool {
 			if h.request == nil || h.request.ID != id {
 				return false

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -168,7 +169,7 @@ func (r *runtime) release(id string) {
 // dropHeld gives up the lines of sessions that nobody has announced: nothing lives, so
 // nobody will. Who asked there is told so (decisions.md 25).
 func (r *runtime) dropHeld() {
-	for _, id := range sortedKeys(r.early) {
+	for _, id := range slices.Sorted(maps.Keys(r.early)) {
 		for _, h := range r.early[id] {
 			if h.request == nil {
 				r.Diagnose(provider.Unrouted, string(h.update.Update.Kind), id)
@@ -239,13 +240,4 @@ func textOf(c acp.Opt[[]acp.ContentBlock]) string { return acp.Words(c.Or(nil)) 
 // decode reads JSON that an agent has sent; absent is an error.
 func decode(raw json.RawMessage, v any) error {
 	return json.Unmarshal(raw, v)
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

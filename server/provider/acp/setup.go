@@ -197,7 +197,7 @@ func (r *runtime) forgotten(w *serial.Waiter) {
 	delete(r.byID, r.root.id)
 	r.root.id = ""
 	if last := r.params.Root.LatestTurn; last != nil && len(r.params.ProviderTurns) > 0 {
-		r.notice(r.o.Title + " no longer has this conversation. The agent begins anew and remembers nothing of what was said before.")
+		r.notice(provider.ForgottenText(r.o.Title))
 	}
 	r.newSession(w)
 }
@@ -374,7 +374,7 @@ func (r *runtime) setting(method string, params any, what string, done func(erro
 // found again when the agent speaks of it.
 func (r *runtime) remember(m agent.Remembered) {
 	for _, p := range m.ProviderTurns {
-		r.noteKey(p.Key)
+		r.keys.Note(p.Key)
 	}
 	for _, c := range m.Children {
 		l := &lane{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -204,7 +205,7 @@ func (t *terminal) end() {
 
 // endTerminals ends every command of the agent. Called with the lock held.
 func (r *runtime) endTerminals() {
-	for _, id := range sortedKeys(r.terminals) {
+	for _, id := range slices.Sorted(maps.Keys(r.terminals)) {
 		t := r.terminals[id]
 		r.served.Add(1)
 		r.Later(func() {

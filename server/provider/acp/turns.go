@@ -3,9 +3,7 @@ package acp
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/acp"
@@ -59,7 +57,7 @@ type userText struct {
 
 // turnState is the part of the runtime that knows the root's provider turns.
 type turnState struct {
-	lastKey     int
+	keys        provider.TurnKeys
 	current     agent.TurnID // the root turn that was open last
 	open        []*turn      // provider turns that have not ended, oldest first
 	queued      []*turn      // of these, announced ones that wait for a stopped turn to end
@@ -73,22 +71,6 @@ type turnState struct {
 	stopReserve func() bool
 	stopBarrier func() bool
 	stopFold    func() bool
-}
-
-const keyPrefix = "pt-"
-
-// nextKey names a provider turn; the protocol has no name for one.
-func (r *runtime) nextKey() agent.ProviderTurnID {
-	r.lastKey++
-	return agent.ProviderTurnID(fmt.Sprintf("%s%d", keyPrefix, r.lastKey))
-}
-
-// noteKey keeps keys unique across processes of one session.
-func (r *runtime) noteKey(key agent.ProviderTurnID) {
-	var n int
-	if _, err := fmt.Sscanf(strings.TrimPrefix(string(key), keyPrefix), "%d", &n); err == nil {
-		r.lastKey = max(r.lastKey, n)
-	}
 }
 
 // idle reports whether nothing of the session runs.
@@ -109,7 +91,7 @@ func (r *runtime) workOf(l *lane) *turn {
 // begin opens a provider turn under a root turn; "" is wherever storage places it. A code
 // says why it may not be.
 func (r *runtime) begin(under agent.TurnID, reserved *time.Time) (*turn, agent.Code) {
-	u := &turn{id: under, key: r.nextKey(), reserved: reserved != nil}
+	u := &turn{id: under, key: r.keys.Next(), reserved: reserved != nil}
 	applied, ok := r.Apply(agent.ProviderTurnStarted{Session: r.root.session, Turn: under, Key: u.key, Reserved: reserved})
 	if !ok || applied.Verdict == agent.VerdictRefused {
 		u.dropped = true

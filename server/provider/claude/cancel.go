@@ -3,11 +3,13 @@ package claude
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/runner"
 	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 )
 
@@ -23,7 +25,6 @@ const (
 
 // cancelRun is one Cancel call under way.
 type cancelRun struct {
-	heard   func(agent.Evidence)
 	targets []*cancelTarget
 	wait    *serial.Waiter
 	taken   bool          // the root's interrupt was answered
@@ -32,24 +33,23 @@ type cancelRun struct {
 
 // cancelTarget is one exact turn to stop.
 type cancelTarget struct {
-	provider.CancelTarget
+	runner.Target
 	root bool
 	lane *lane
 	turn *turn // of a child; of the root the provider turn that is open on the wire
-	done bool  // confirmed, ended before, or given up
 }
 
 // Cancel implements provider.Runtime. With the root among the targets one interrupt ends
 // everything, what was queued included; a child alone is stopped by its task
 // (decisions.md 13). The answers confirm nothing of a child: its own end does.
 func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agent.Evidence)) error {
-	run := &cancelRun{heard: heard, wait: serial.NewWaiter()}
+	run := &cancelRun{wait: serial.NewWaiter()}
 	r.Do(func() {
 		if err := r.gone(); err != nil {
 			r.Finish(run.wait, err)
 			return
 		}
-		r.closeTargets(run, c)
+		r.closeTargets(run, c, heard)
 		r.cancels = append(r.cancels, run)
 		if run.rootTarget() != nil {
 			r.interruptRoot(run)
@@ -65,7 +65,7 @@ func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agen
 		run.stopTimer()
 		r.cancels = slices.DeleteFunc(r.cancels, func(o *cancelRun) bool { return o == run })
 		for _, ct := range run.targets {
-			if !ct.root && !ct.done && ct.turn != nil {
+			if !ct.root && !ct.Done && ct.turn != nil {
 				ct.turn.unsure = true
 			}
 		}
@@ -75,9 +75,9 @@ func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agen
 
 // closeTargets records the targets as closed before anything is written, so that what
 // races the stop meets a closed door.
-func (r *runtime) closeTargets(run *cancelRun, c provider.Cancel) {
+func (r *runtime) closeTargets(run *cancelRun, c provider.Cancel, heard func(agent.Evidence)) {
 	for _, target := range c.Targets {
-		ct := &cancelTarget{CancelTarget: target, lane: r.bySession[target.Session]}
+		ct := &cancelTarget{Target: r.Target(target, heard), lane: r.bySession[target.Session]}
 		ct.root = ct.lane == r.root
 		switch {
 		case ct.lane == nil:
@@ -151,7 +151,7 @@ func (r *runtime) after(run *cancelRun, d time.Duration, f func()) {
 func (r *runtime) interruptRoot(run *cancelRun) {
 	for _, ct := range run.targets {
 		if !ct.root && (ct.turn == nil || ct.turn.ended) {
-			r.hear(run, ct, agent.TargetAlreadyTerminal, nil)
+			ct.Hear(agent.TargetAlreadyTerminal, nil)
 		}
 	}
 	r.send(interruptRequest{Subtype: reqInterrupt, CancelQueued: true}, requestBound, func(a answer) {
@@ -168,7 +168,7 @@ func (r *runtime) interruptAnswered(run *cancelRun, a answer) {
 	switch {
 	case a.err == nil:
 	case errors.As(a.err, &refused):
-		r.hear(run, root, "", callError("stop the turn", refused))
+		root.Hear("", callError("stop the turn", refused))
 		return
 	case errors.Is(a.err, errNoAnswer):
 		r.Diagnose(provider.Ignored, reqInterrupt, "not answered in time")
@@ -179,17 +179,17 @@ func (r *runtime) interruptAnswered(run *cancelRun, a answer) {
 	}
 	run.taken = true
 	r.withdrawQueued(a)
-	r.hear(run, root, agent.TargetAcknowledged, nil)
+	root.Hear(agent.TargetAcknowledged, nil)
 	if root.turn == nil {
 		r.after(run, idlePause, func() {
 			if r.open == nil || !r.open.closed {
-				r.hear(run, root, agent.TargetCanceled, nil)
+				root.Hear(agent.TargetCanceled, nil)
 			}
 		})
 	}
 	r.after(run, stragglerPause, func() {
 		for _, ct := range run.targets {
-			if !ct.root && !ct.done {
+			if !ct.root && !ct.Done {
 				r.stopLoose(ct.lane)
 			}
 		}
@@ -201,7 +201,7 @@ func (r *runtime) interruptAnswered(run *cancelRun, a answer) {
 func (r *runtime) stopTarget(run *cancelRun, ct *cancelTarget) {
 	switch {
 	case ct.turn == nil || ct.turn.ended:
-		r.hear(run, ct, agent.TargetAlreadyTerminal, nil)
+		ct.Hear(agent.TargetAlreadyTerminal, nil)
 	case ct.lane.task == "" || !ct.turn.begun:
 		r.Diagnose(provider.Held, reqStopTask, "its task is not known yet")
 	default:
@@ -219,7 +219,7 @@ func (r *runtime) stopAnswered(run *cancelRun, ct *cancelTarget, a answer) {
 	switch {
 	case a.err == nil:
 	case errors.As(a.err, &refused):
-		r.hear(run, ct, "", callError("stop the agent", refused))
+		ct.Hear("", callError("stop the agent", refused))
 	case errors.Is(a.err, errNoAnswer):
 		r.Diagnose(provider.Ignored, reqStopTask, "not answered in time")
 	default:
@@ -236,8 +236,8 @@ func (r *runtime) confirm(u *turn, outcome agent.Outcome) {
 	}
 	for _, run := range r.cancels {
 		for _, ct := range run.targets {
-			if ct.turn == u && !ct.done {
-				r.hear(run, ct, state, nil)
+			if ct.turn == u && !ct.Done {
+				ct.Hear(state, nil)
 				r.settleRun(run)
 			}
 		}
@@ -249,7 +249,7 @@ func (r *runtime) confirm(u *turn, outcome agent.Outcome) {
 func (r *runtime) confirmIdle() {
 	for _, run := range r.cancels {
 		if root := run.rootTarget(); root != nil && run.taken {
-			r.hear(run, root, agent.TargetCanceled, nil)
+			root.Hear(agent.TargetCanceled, nil)
 			r.settleRun(run)
 		}
 	}
@@ -260,9 +260,9 @@ func (r *runtime) confirmIdle() {
 func (r *runtime) unconfirmed(u *turn) {
 	for _, run := range r.cancels {
 		for _, ct := range run.targets {
-			if ct.turn == u && !ct.done && (run.taken || run.rootTarget() == nil) {
+			if ct.turn == u && !ct.Done && (run.taken || run.rootTarget() == nil) {
 				r.Diagnose(provider.Unrouted, "idle", "no end was told of "+u.lane.task)
-				ct.done = true
+				ct.Done = true
 				u.ended = true
 				u.lane.live = nil
 				r.settleRun(run)
@@ -271,20 +271,10 @@ func (r *runtime) unconfirmed(u *turn) {
 	}
 }
 
-// hear passes evidence on, after the lock is released and in order.
-func (r *runtime) hear(run *cancelRun, ct *cancelTarget, state agent.TargetState, err *agent.Error) {
-	if ct.done {
-		return
-	}
-	ct.done = state == agent.TargetCanceled || state == agent.TargetAlreadyTerminal
-	e := agent.Evidence{SessionID: ct.Session, TurnID: ct.Turn, State: state, Err: err}
-	r.Later(func() { run.heard(e) })
-}
-
 // settleRun ends a cancel whose targets are all accounted for.
 func (r *runtime) settleRun(run *cancelRun) {
 	for _, ct := range run.targets {
-		if !ct.done {
+		if !ct.Done {
 			return
 		}
 	}
@@ -306,7 +296,10 @@ func (r *runtime) stopTask(task string) {
 // interruptLoose interrupts a turn that nobody owns. What is queued behind it is nobody's
 // either, unless a person's message is among it.
 func (r *runtime) interruptLoose() {
-	queued := slices.ContainsFunc(sortedKeys(r.texts), func(id string) bool { return !r.texts[id].over() })
+	queued := false
+	for _, x := range r.texts {
+		queued = queued || !x.over()
+	}
 	r.send(interruptRequest{Subtype: reqInterrupt, CancelQueued: !queued}, requestBound, func(answer) {})
 }
 
@@ -323,7 +316,7 @@ func (r *runtime) Forget(_ context.Context, sessions []agent.SessionID) {
 		}
 		for _, run := range slices.Clone(r.cancels) {
 			for _, ct := range run.targets {
-				ct.done = ct.done || slices.Contains(sessions, ct.Session)
+				ct.Done = ct.Done || slices.Contains(sessions, ct.Session)
 			}
 			r.settleRun(run)
 		}
@@ -338,7 +331,7 @@ func (r *runtime) shutLane(l *lane) {
 			r.refuseID(q.id, "the session was deleted")
 		}
 	}
-	for _, task := range sortedKeys(r.processes) {
+	for _, task := range slices.Sorted(maps.Keys(r.processes)) {
 		if r.processes[task].session == l.session {
 			r.stopTask(task)
 		}

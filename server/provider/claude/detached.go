@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
@@ -128,7 +130,7 @@ func (r *runtime) processEnded(task string, p *process) {
 
 // processLevel ends what the list of living tasks no longer has.
 func (r *runtime) processLevel(f *tasksFrame) {
-	for _, task := range sortedKeys(r.processes) {
+	for _, task := range slices.Sorted(maps.Keys(r.processes)) {
 		if p := r.processes[task]; p.seen && !f.has(task) {
 			r.Diagnose(provider.Unrouted, f.name(), "no end was told of "+task)
 			r.processEnded(task, p)

@@ -3,6 +3,8 @@ package claude
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
@@ -103,7 +105,7 @@ func (r *runtime) endAsk(id string, step agent.InteractionStep) {
 // resolveCall ends the questions about a tool call that has its result: whatever was
 // answered, nothing waits for it any more.
 func (r *runtime) resolveCall(l *lane, call string) {
-	for _, id := range sortedKeys(r.asked) {
+	for _, id := range slices.Sorted(maps.Keys(r.asked)) {
 		if p := r.asked[id]; p.lane == l && string(p.call) == call && call != "" {
 			r.endAsk(id, agent.AskResolved)
 		}

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
@@ -207,7 +208,7 @@ func (r *runtime) release(l *lane) {
 // dropHeld gives up the lines of children that nobody has launched: nothing lives, so
 // nobody will.
 func (r *runtime) dropHeld() {
-	for _, key := range sortedKeys(r.early) {
+	for _, key := range slices.Sorted(maps.Keys(r.early)) {
 		for _, f := range r.early[key] {
 			r.Diagnose(provider.Unrouted, f.head().name(), key)
 			if q, ok := f.(*requestFrame); ok {

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -65,7 +66,7 @@ func (p *puppet) started(k *kid) {
 
 func (p *puppet) level() {
 	tasks := []fields{}
-	for _, name := range sortedKeys(p.kids) {
+	for _, name := range slices.Sorted(maps.Keys(p.kids)) {
 		if k := p.kids[name]; k.live && k.background {
 			tasks = append(tasks, fields{"task_id": k.task, "run_id": k.run, "task_type": taskAgent})
 		}
@@ -118,14 +119,14 @@ func (p *puppet) interrupt(id string) {
 		p.deaf = false
 		p.delegate("stray", nil, false)
 	}
-	for _, name := range sortedKeys(p.kids) {
+	for _, name := range slices.Sorted(maps.Keys(p.kids)) {
 		if k := p.kids[name]; k.background {
 			p.finish(k, taskStopped)
 		}
 	}
 	p.notice = 0
 	p.answer(id, fields{"still_queued": []string{}, "cancelled": cancelled})
-	for _, name := range sortedKeys(p.kids) {
+	for _, name := range slices.Sorted(maps.Keys(p.kids)) {
 		p.finish(p.kids[name], taskStopped)
 	}
 	if p.open {

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -304,7 +306,7 @@ func (p *puppet) ask(k *kid, then func(behavior string)) {
 
 // withdraw takes the open questions back.
 func (p *puppet) withdraw() {
-	for _, id := range sortedKeys(p.asks) {
+	for _, id := range slices.Sorted(maps.Keys(p.asks)) {
 		delete(p.asks, id)
 		p.emit("control_cancel_request", fields{"request_id": id})
 	}

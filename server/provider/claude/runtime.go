@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"time"
 
@@ -160,23 +159,9 @@ func (r *runtime) lost(reason error) {
 		r.cancels = nil
 		r.letGo(agent.Errorf(agent.CodeProviderGone, "the Claude process ended"))
 		if r.Losing() {
-			r.Lose(r.root.session, r.lossError(reason))
+			r.Lose(r.root.session, r.Loss("Claude", reason))
 		}
 	})
-}
-
-func (r *runtime) lossError(reason error) *agent.Error {
-	switch how := r.Link.Explain(); {
-	case r.Broken():
-		return agent.Errorf(agent.CodeUnavailable, "the session was closed because storage failed")
-	case errors.Is(reason, os.ErrDeadlineExceeded): // how it ended was then our doing
-		return agent.Errorf(agent.CodeProviderGone, "Claude stopped reading what it was told, so it was ended")
-	case how != "":
-		return agent.Errorf(agent.CodeProviderGone, "the Claude process ended: %s", how)
-	case reason != nil:
-		return agent.Errorf(agent.CodeProviderGone, "the connection to Claude broke: %v", reason)
-	}
-	return agent.Errorf(agent.CodeProviderGone, "the Claude process ended")
 }
 
 // Close implements provider.Runtime.

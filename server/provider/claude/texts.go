@@ -2,6 +2,7 @@ package claude
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -57,7 +58,7 @@ func (r *runtime) carryTexts(root agent.TurnID) {
 	if r.boundary {
 		return
 	}
-	for _, id := range sortedKeys(r.texts) {
+	for _, id := range slices.Sorted(maps.Keys(r.texts)) {
 		x := r.texts[id]
 		if !x.over() && x.turn == root && !slices.ContainsFunc(r.announced, func(o *turn) bool { return o.opens == x }) {
 			r.announce(x)
@@ -146,7 +147,7 @@ func (r *runtime) putText(x *userText, status agent.MessageStatus) {
 
 // letGo ends the waits of everybody who handed a message over, or waits for a process.
 func (r *runtime) letGo(why *agent.Error) {
-	for _, id := range sortedKeys(r.texts) {
+	for _, id := range slices.Sorted(maps.Keys(r.texts)) {
 		if x := r.texts[id]; !x.acked {
 			x.acked = true
 			r.Finish(x.wait, why)
@@ -177,7 +178,7 @@ func (r *runtime) unread(x *userText) {
 // endTexts forgets the messages whose fate is told. One that was queued and not read may
 // have crossed this idle on the wire; it has some time.
 func (r *runtime) endTexts() {
-	for _, id := range sortedKeys(r.texts) {
+	for _, id := range slices.Sorted(maps.Keys(r.texts)) {
 		x := r.texts[id]
 		switch {
 		case !x.acked:

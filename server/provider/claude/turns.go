@@ -300,12 +300,3 @@ func (r *runtime) loseOpen(method string) {
 	}
 	r.endTurn(u, agent.OutcomeInterrupted, agent.Errorf(agent.CodeProviderGone, "Claude did not tell how the turn ended"))
 }
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnkeeper/turnkeeper/server/agent"
 	"github.com/turnkeeper/turnkeeper/server/provider"
+	"github.com/turnkeeper/turnkeeper/server/provider/runner"
 	"github.com/turnkeeper/turnkeeper/server/provider/serial"
 	"github.com/turnkeeper/turnkeeper/server/provider/wire"
 )
@@ -16,7 +17,6 @@ import (
 // cancelRun is one Cancel call under way. All of it after the first request happens in
 // the order of the wire.
 type cancelRun struct {
-	heard   func(agent.Evidence)
 	targets []*cancelTarget
 	rootYet bool // the root's interrupt has not been answered: children and orphans wait
 	orphans []orphan
@@ -27,14 +27,13 @@ type orphan struct{ thread, native string }
 
 // cancelTarget is one exact turn to stop.
 type cancelTarget struct {
-	provider.CancelTarget
+	runner.Target
 	root   bool
 	thread *thread
 	turn   *turn // the native turn; of the root the provider turn that runs
 	tries  int   // since the last pause
 	pauses int
 	stop   func() bool // of the pause before the next request
-	done   bool        // confirmed, ended before, or forgotten
 }
 
 // Pauses before an interrupt that was refused is sent again: the first, doubled each
@@ -47,13 +46,13 @@ const (
 // Cancel implements provider.Runtime: the root first, and its answer is awaited; then
 // each child (decisions.md 12). What confirms a stop is that thread's turn/completed.
 func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agent.Evidence)) error {
-	run := &cancelRun{heard: heard, wait: serial.NewWaiter()}
+	run := &cancelRun{wait: serial.NewWaiter()}
 	r.Do(func() {
 		if err := r.gone(); err != nil {
 			r.Finish(run.wait, err)
 			return
 		}
-		r.closeTargets(run, c)
+		r.closeTargets(run, c, heard)
 		r.cancels = append(r.cancels, run)
 		if root := run.rootTarget(); root != nil {
 			run.rootYet = true
@@ -70,12 +69,12 @@ func (r *runtime) Cancel(ctx context.Context, c provider.Cancel, heard func(agen
 
 // closeTargets records the targets as closed before anything is written, so that a
 // frame which races the interrupt meets a closed door.
-func (r *runtime) closeTargets(run *cancelRun, c provider.Cancel) {
+func (r *runtime) closeTargets(run *cancelRun, c provider.Cancel, heard func(agent.Evidence)) {
 	if c.Root {
 		r.canceled[c.Turn], r.boundary = true, true
 	}
 	for _, target := range c.Targets {
-		ct := &cancelTarget{CancelTarget: target, thread: r.bySession[target.Session]}
+		ct := &cancelTarget{Target: r.Target(target, heard), thread: r.bySession[target.Session]}
 		ct.root = ct.thread == r.root
 		switch {
 		case ct.thread == nil:
@@ -127,11 +126,11 @@ func (run *cancelRun) rootTarget() *cancelTarget {
 // process does not hold, needs none.
 func (r *runtime) interruptTarget(run *cancelRun, ct *cancelTarget) {
 	switch {
-	case ct.done:
+	case ct.Done:
 	case ct.turn == nil || ct.turn.ended:
 		// The root's own turn has ended and only children run; or the turn is of a
 		// process that is gone, and ended with it.
-		r.hear(run, ct, agent.TargetAlreadyTerminal, nil)
+		ct.Hear(agent.TargetAlreadyTerminal, nil)
 		r.rootAnswered(run, ct)
 	default:
 		native := ct.turn.native
@@ -151,17 +150,17 @@ func (r *runtime) interruptAnswered(run *cancelRun, ct *cancelTarget, a wire.Ans
 	var refused *wire.Error
 	switch {
 	case a.Err == nil:
-		r.hear(run, ct, agent.TargetAcknowledged, nil)
+		ct.Hear(agent.TargetAcknowledged, nil)
 	case errors.As(a.Err, &refused):
 		if ct.turn.ended {
-			r.hear(run, ct, agent.TargetAlreadyTerminal, nil)
+			ct.Hear(agent.TargetAlreadyTerminal, nil)
 		} else if ct.tries < maxTries && interruptMissed(refused.Message, ct.root) {
 			r.interruptTarget(run, ct) // with an empty turn id
 			return
 		} else if strings.Contains(refused.Message, "thread not found") {
-			r.hear(run, ct, agent.TargetAlreadyTerminal, nil) // not loaded: nothing runs
+			ct.Hear(agent.TargetAlreadyTerminal, nil) // not loaded: nothing runs
 		} else {
-			r.hear(run, ct, "", callError("stop the turn", refused))
+			ct.Hear("", callError("stop the turn", refused))
 			r.interruptLater(run, ct)
 		}
 	case errors.Is(a.Err, errNoAnswer):
@@ -234,28 +233,18 @@ func (r *runtime) confirm(t *thread, u *turn, outcome agent.Outcome) {
 	}
 	for _, run := range r.cancels {
 		for _, ct := range run.targets {
-			if ct.thread == t && ct.turn == u && !ct.done {
-				r.hear(run, ct, state, nil)
+			if ct.thread == t && ct.turn == u && !ct.Done {
+				ct.Hear(state, nil)
 				r.rootAnswered(run, ct)
 			}
 		}
 	}
 }
 
-// hear passes evidence on, after the lock is released and in order.
-func (r *runtime) hear(run *cancelRun, ct *cancelTarget, state agent.TargetState, err *agent.Error) {
-	if ct.done {
-		return
-	}
-	ct.done = state == agent.TargetCanceled || state == agent.TargetAlreadyTerminal
-	e := agent.Evidence{SessionID: ct.Session, TurnID: ct.Turn, State: state, Err: err}
-	r.Later(func() { run.heard(e) })
-}
-
 // settleRun ends a cancel whose targets are all accounted for.
 func (r *runtime) settleRun(run *cancelRun) {
 	for _, ct := range run.targets {
-		if !ct.done {
+		if !ct.Done {
 			return
 		}
 	}
@@ -274,7 +263,7 @@ func (r *runtime) forgetRun(run *cancelRun) {
 	}
 	r.cancels = slices.Delete(r.cancels, at, at+1)
 	for _, ct := range run.targets {
-		if ct.pauses > 0 && !ct.done && !ct.turn.ended && r.gone() == nil {
+		if ct.pauses > 0 && !ct.Done && !ct.turn.ended && r.gone() == nil {
 			r.interruptLoose(ct.thread.id, ct.turn.native)
 		}
 	}
@@ -366,9 +355,9 @@ func (r *runtime) Forget(_ context.Context, sessions []agent.SessionID) {
 func (r *runtime) forgetTargets(sessions []agent.SessionID) {
 	for _, run := range slices.Clone(r.cancels) {
 		for _, ct := range run.targets {
-			ct.done = ct.done || slices.Contains(sessions, ct.Session)
+			ct.Done = ct.Done || slices.Contains(sessions, ct.Session)
 		}
-		if root := run.rootTarget(); root != nil && root.done {
+		if root := run.rootTarget(); root != nil && root.Done {
 			r.rootAnswered(run, root)
 		}
 		r.settleRun(run)

@@ -3,7 +3,6 @@ package codex
 import (
 	"context"
 	"errors"
-	"os"
 	"sync"
 	"time"
 
@@ -109,23 +108,9 @@ func (r *runtime) lost(reason error) {
 			}
 		}
 		if r.Losing() {
-			r.Lose(r.root.session, r.lossError(reason))
+			r.Lose(r.root.session, r.Loss("Codex", reason))
 		}
 	})
-}
-
-func (r *runtime) lossError(reason error) *agent.Error {
-	switch how := r.Link.Explain(); {
-	case r.Broken():
-		return agent.Errorf(agent.CodeUnavailable, "the session was closed because storage failed")
-	case errors.Is(reason, os.ErrDeadlineExceeded): // how it ended was then our doing
-		return agent.Errorf(agent.CodeProviderGone, "Codex stopped reading what it was told, so it was ended")
-	case how != "":
-		return agent.Errorf(agent.CodeProviderGone, "the Codex process ended: %s", how)
-	case reason != nil:
-		return agent.Errorf(agent.CodeProviderGone, "the connection to Codex broke: %v", reason)
-	}
-	return agent.Errorf(agent.CodeProviderGone, "the Codex process ended")
 }
 
 // Close implements provider.Runtime.

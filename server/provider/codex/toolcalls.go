@@ -3,6 +3,7 @@ package codex
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -204,7 +205,7 @@ func activityTitle(it *threadItem) string {
 // stateText is what a wait learned, one agent a paragraph, in the order of thread ids.
 func stateText(states map[string]agentState) string {
 	var lines []string
-	for _, id := range sortedKeys(states) {
+	for _, id := range slices.Sorted(maps.Keys(states)) {
 		switch s := states[id]; {
 		case s.Message != "":
 			lines = append(lines, s.Status+": "+s.Message)
@@ -213,15 +214,6 @@ func stateText(states map[string]agentState) string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-func sortedKeys(m map[string]agentState) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // plainCommand is the command without the shell around it, where the server says it.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -157,6 +158,21 @@ func (r *Runner) Lose(session agent.SessionID, why *agent.Error) {
 		r.Sink.Diagnose(provider.Diagnostic{Kind: provider.Refused, Method: "exit", Detail: "the loss could not be recorded"})
 	}
 	r.closing = true
+}
+
+// Loss says of a process that ended by itself why it did; reason is why reading ended.
+func (r *Runner) Loss(name string, reason error) *agent.Error {
+	switch how := r.Link.Explain(); {
+	case r.broken:
+		return agent.Errorf(agent.CodeUnavailable, "the session was closed because storage failed")
+	case errors.Is(reason, os.ErrDeadlineExceeded): // how it ended was then our doing
+		return agent.Errorf(agent.CodeProviderGone, "%s stopped reading what it was told, so it was ended", name)
+	case how != "":
+		return agent.Errorf(agent.CodeProviderGone, "the %s process ended: %s", name, how)
+	case reason != nil:
+		return agent.Errorf(agent.CodeProviderGone, "the connection to %s broke: %v", name, reason)
+	}
+	return agent.Errorf(agent.CodeProviderGone, "the %s process ended", name)
 }
 
 // Done implements provider.Runtime.

@@ -158,3 +158,29 @@ func TestOnlyAFailedWriteEndsTheRuntime(t *testing.T) {
 		t.Errorf("hung up %v", d.hungUp)
 	}
 }
+
+// What ends a target is the last that is heard of it, and nobody is called under the lock.
+func TestEvidenceOfATarget(t *testing.T) {
+	var heard []agent.TargetState
+	serve(t, func(d *desk) {
+		target := provider.CancelTarget{Session: "ses", Turn: "trn"}
+		ct := d.Target(target, func(e agent.Evidence) {
+			if e.SessionID != "ses" || e.TurnID != "trn" {
+				t.Errorf("evidence %+v", e)
+			}
+			d.Do(func() { heard = append(heard, e.State) }) // the lock is free
+		})
+		d.Do(func() {
+			for _, s := range []agent.TargetState{agent.TargetAcknowledged, "", agent.TargetCanceled, agent.TargetAlreadyTerminal} {
+				ct.Hear(s, nil)
+			}
+			if len(heard) != 0 || !ct.Done {
+				t.Errorf("heard %v under the lock, done %v", heard, ct.Done)
+			}
+		})
+		_ = d.Link.Close(t.Context())
+	})
+	if want := []agent.TargetState{agent.TargetAcknowledged, "", agent.TargetCanceled}; !slices.Equal(heard, want) {
+		t.Errorf("heard %v, want %v", heard, want)
+	}
+}
