@@ -62,24 +62,13 @@ func newRuntime(sink provider.Sink, link Transport, o Options, p provider.OpenPa
 		terminals: map[string]*terminal{},
 	}
 	r.Runner = runner.New(sink, link, o.Park, func(err error) { r.peer.Close(err) })
-	r.peer = wire.NewPeer(link, link, wire.Options{
-		Version: "2.0", Handler: r.handle, OnDiagnostic: r.odd, OnFrame: r.recorder(), Refuse: true,
-	})
+	options := wire.Options{Version: "2.0", Handler: r.handle, OnDiagnostic: r.odd, Refuse: true}
+	if o.Record != nil {
+		options.OnFrame = func(dir wire.Direction, line []byte) { o.Record(dir.String(), line) }
+	}
+	r.peer = wire.NewPeer(link, link, options)
 	r.remember(p.Remembered)
 	return r
-}
-
-func (r *runtime) recorder() func(wire.Direction, []byte) {
-	if r.o.Record == nil {
-		return nil
-	}
-	return func(dir wire.Direction, line []byte) {
-		if dir == wire.In {
-			r.o.Record("in", line)
-		} else {
-			r.o.Record("out", line)
-		}
-	}
 }
 
 // odd counts a line that is no message.

@@ -47,7 +47,7 @@ func newRuntime(sink provider.Sink, link Transport, o Options) *runtime {
 	options := wire.Options{Handler: r.handle, OnDiagnostic: r.unusable}
 	if o.Record != nil {
 		options.OnFrame = func(dir wire.Direction, line []byte) {
-			o.Record(map[wire.Direction]string{wire.In: "in", wire.Out: "out"}[dir], line)
+			o.Record(dir.String(), line)
 		}
 	}
 	r.peer = wire.NewPeer(link, link, options)

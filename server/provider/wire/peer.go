@@ -31,6 +31,14 @@ const (
 	Out
 )
 
+// String is the word for it in recordings.
+func (d Direction) String() string {
+	if d == In {
+		return "in"
+	}
+	return "out"
+}
+
 // DefaultWriteTimeout bounds one write when [Options.WriteTimeout] is zero.
 const DefaultWriteTimeout = 30 * time.Second
 
