@@ -273,12 +273,12 @@ func (r *runtime) rootRuns(was acp.SessionState) {
 			return // it goes on
 		}
 	}
+	announced := slices.IndexFunc(r.open, func(u *turn) bool { return u.text != nil && u.text.sent })
 	switch {
 	case r.waiting != nil:
 		r.speak(r.waiting)
-	case slices.ContainsFunc(r.open, func(u *turn) bool { return u.text != nil && u.text.sent }):
-		at := slices.IndexFunc(r.open, func(u *turn) bool { return u.text != nil && u.text.sent })
-		r.open[at].begun = true
+	case announced >= 0:
+		r.open[announced].begun = true
 	case was.Live():
 	default:
 		u, code := r.begin("", nil)
